@@ -6,15 +6,15 @@
 // A package imports only packages of lower layers, and of its own layer only along
 // an arrow. layers_test.go has the same table and prints the reason of a broken rule.
 //
-//	L0   attune bounds phrase supervise telemetry terminal spread trace; batch → supervise
-//	     words, bounds, life cycles, logs, metrics, safe text, shares of work and its batches; no I/O
+//	L0   lifecycle jsonvalue phrase supervise trace; telemetry → phrase; batch → supervise
+//	     statuses, JSON, texts, services, logs, metrics, ids of traces, batches; no I/O
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker
 //	     the clients of PostgreSQL and RabbitMQ; they decide nothing
 //	L2½  gate tracing
 //	     work held by a fault of the installation; spans for a collector
-//	L3   outbox, alertevent → outbox
+//	L3   outbox
 //	     messages and core.alert events, committed with the transaction that writes them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
 //	     recovery, deadletter, liveness, cancellation → scheduler, admission
@@ -22,7 +22,7 @@
 //	L5a  monitor catalog submit handback; triage, explain → monitor; alerting → monitor,
 //	     explain; doctor → monitor, explain, alerting
 //	     reads and actions for users and programs
-//	L5b  engine → api, gauge; worker
+//	L5b  engine → api; worker
 //	     the running parts
 //	     above: cmd/attune-executor, cmd/attune-tui and tui; lab and cmd/attune-lab, which nothing below imports
 //
@@ -44,7 +44,7 @@
 //
 // # Where to find what
 //
-//	a status or a transition        attune
+//	a status or a transition        lifecycle
 //	a routing key, queue, payload   message
 //	a table                         migrations/sql; its statements in store/queries
 //	a slot, a queue position        admission only
@@ -58,6 +58,6 @@
 //	a measure and an alert rule     alerting
 //	invariants                      doctor
 //	a setting                       config
-//	limits of a value's size        bounds
+//	limits of a value's size        jsonvalue
 //	a published bearer token        token
 package core

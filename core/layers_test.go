@@ -20,9 +20,7 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import packages of lower layers, and of its own layer
 // only those in siblings.
 var layers = map[string]int{
-	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"phrase": 0, "nearest": 0, "exactjson": 0, "trace": 0,
-	"batch": 0,
+	"lifecycle": 0, "jsonvalue": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "phrase": 0, "trace": 0, "batch": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
@@ -30,23 +28,22 @@ var layers = map[string]int{
 
 	"store": 20, "broker": 20,
 	"gate": 25, "tracing": 25,
-	"outbox": 30, "alertevent": 30,
+	"outbox": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"handback": 50, "roles": 50,
-	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
+	"engine": 55, "api": 55, "worker": 55,
 }
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"batch": {"supervise"}, "telemetry": {"terminal"},
+	"batch": {"supervise"}, "telemetry": {"phrase"},
 	"config":  {"yamldoc"},
-	"message": {"attune"}, "workflow": {"yamldoc", "expr", "schema"},
+	"message": {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
 	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},
-	"alertevent":   {"outbox"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
 	"schema":       {"expr"},
@@ -61,7 +58,7 @@ var siblings = map[string][]string{
 	"triage":       {"monitor"}, // what an operator names is found as lists find it
 	"alerting":     {"monitor", "explain"},
 	"doctor":       {"monitor", "explain", "alerting", "roles"}, // it judges what they read
-	"engine":       {"api", "gauge"},                            // it starts and stops its own HTTP listener and gauges
+	"engine":       {"api"},                                     // it starts and stops its own HTTP listener
 }
 
 // whyLayer is the reason printed when a package reaches up or sideways.
@@ -78,8 +75,7 @@ var whyLayer = map[int]string{
 
 // dashboard lists the packages of core that tui may import.
 var dashboard = []string{
-	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal", "nearest",
-	"yamldoc",
+	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "lifecycle", "config", "yamldoc",
 }
 
 // edges are the third-party modules that only some folders may import.
@@ -107,8 +103,8 @@ var edges = []struct {
 	},
 	{
 		"github.com/charmbracelet/",
-		[]string{"tui", "cmd/attune-tui", "docs/pictures", "core/terminal"},
-		"the terminal is the dashboard's business; core/terminal measures cells for it and for commands",
+		[]string{"tui", "cmd/attune-tui", "docs/pictures", "core/phrase"},
+		"the terminal is the dashboard's business; core/phrase measures cells for it and for commands",
 	},
 	{
 		"github.com/golang-jwt/jwt",
@@ -171,7 +167,7 @@ func TestLayersRefuse(t *testing.T) {
 		folder, imports string
 		test, refused   bool
 	}{
-		{"core/policy", module + "core/attune", false, false},
+		{"core/policy", module + "core/lifecycle", false, false},
 		{"core/policy", module + "core/store", false, true},
 		{"core/store", module + "core/broker", false, true},
 		{"core/scheduler", module + "core/admission", false, false},

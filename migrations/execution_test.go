@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
 )
@@ -40,9 +40,9 @@ func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
 	conn := migrated(t)
 	labels := one[string](t, conn,
 		"SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s")
-	require.Equal(t, join(attune.Statuses), labels)
+	require.Equal(t, join(lifecycle.Statuses), labels)
 	final := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s WHERE attune_terminal(s)")
-	require.Equal(t, join(attune.TerminalStatuses), final)
+	require.Equal(t, join(lifecycle.TerminalStatuses), final)
 
 	// Where a call would cost every statement, the list is spelled out.
 	spelled := map[string]string{
@@ -68,7 +68,7 @@ func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
 	}
 }
 
-func join(statuses []attune.Status) string {
+func join(statuses []lifecycle.Status) string {
 	words := make([]string, len(statuses))
 	for i, s := range statuses {
 		words[i] = string(s)
@@ -104,7 +104,7 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 	worker := insertWorker(t, conn, "w")
 	const counters = "SELECT n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'execution'"
 	updates := int64(0)
-	for _, move := range attune.Transitions {
+	for _, move := range lifecycle.Transitions {
 		if move.To.Terminal() {
 			continue
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/terminal"
 )
 
 // Columns are measured in cells, and one long name does not widen a table beyond a screen.
@@ -28,9 +27,9 @@ func TestTablesWithNamesOfAnyScript(t *testing.T) {
 	table(&p, "", names, col("NAME", func(name *string) any { return *name }),
 		col("COUNT", func(*string) any { return 1 }))
 	p.row(names[2], "1")
-	lines := strings.Split(strings.TrimSuffix(terminal.Align(p.String()), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(phrase.Align(p.String()), "\n"), "\n")
 	for _, line := range lines[1:] {
-		require.Equal(t, 63, terminal.Width(line), line)
+		require.Equal(t, 63, phrase.Width(line), line)
 	}
 	require.Contains(t, lines[3], "aaa…bbb")
 	require.Equal(t, lines[3], lines[5])

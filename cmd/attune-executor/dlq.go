@@ -15,7 +15,6 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/terminal"
 )
 
 func newDeadLettersCommand(a *app) *cobra.Command {
@@ -251,9 +250,9 @@ const maxDump = 1024
 func bodyText(b monitor.DeadLetterBody) string {
 	switch b.Format {
 	case "json":
-		return terminal.Visible(pretty(b.JSON))
+		return phrase.Visible(pretty(b.JSON))
 	case "text":
-		return terminal.Visible(b.Text)
+		return phrase.Visible(b.Text)
 	default:
 		text := hex.Dump(b.Base64[:min(len(b.Base64), maxDump)])
 		if len(b.Base64) > maxDump {

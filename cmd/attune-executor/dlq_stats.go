@@ -18,7 +18,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/terminal"
 )
 
 func newDLQExportCommand(a *app) *cobra.Command {
@@ -77,7 +76,7 @@ func (a *app) exportDeadLetters(cmd *cobra.Command, filter monitor.DeadLetterFil
 			return fmt.Errorf("encode dead letter %d: %w", deadLetter.ID, err)
 		}
 		// whole lines, so that an interrupted export ends with a whole one
-		_, err = io.WriteString(out, terminal.JSON(string(line))+"\n")
+		_, err = io.WriteString(out, phrase.JSON(string(line))+"\n")
 		return err
 	})
 	switch {
@@ -173,7 +172,7 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 		title = strings.ToUpper(s.Unit)
 	}
 	columns := []column[tally]{col(title, func(t *tally) any {
-		return terminal.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22)
+		return phrase.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22)
 	})}
 	if by != "cause" {
 		columns = append(columns, col("LETTERS", func(t *tally) any { return t.DeadLetters }),

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -74,7 +74,7 @@ func TestNoControlSequencesAreWritten(t *testing.T) {
 		}))
 		a.notef("error: %s", foul)
 		for _, r := range out.String() + notes.String() {
-			require.False(t, terminal.Steers(r) && r != '\n', "%q as %s", r, format)
+			require.False(t, phrase.Steers(r) && r != '\n', "%q as %s", r, format)
 		}
 		var back map[string]string
 		switch format {

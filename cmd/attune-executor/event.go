@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -77,7 +77,7 @@ func eventsPage(w *page, list *monitor.EventPage) {
 func eventNote(one *monitor.Event) string {
 	switch {
 	case len(one.Failures) > 0:
-		return terminal.CutMiddle(one.Failures[0], 80)
+		return phrase.CutMiddle(one.Failures[0], 80)
 	case one.Matched == nil:
 		return "not compared with the rules"
 	case one.RuleRef != "":
@@ -181,7 +181,7 @@ func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 }
 
 func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
-	raw, err := readFile("payload", name, stdin, bounds.Bytes)
+	raw, err := readFile("payload", name, stdin, jsonvalue.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +339,7 @@ func allEnded(detail *monitor.EventDetail) bool {
 		if one.Verdict != monitor.VerdictFired {
 			continue
 		}
-		status, err := attune.ParseStatus(one.Enforcement.ExecutionStatus)
+		status, err := lifecycle.ParseStatus(one.Enforcement.ExecutionStatus)
 		if one.Enforcement.Execution == 0 || err != nil || !status.Terminal() {
 			return false
 		}
@@ -353,7 +353,8 @@ func failures(detail *monitor.EventDetail) error {
 		switch {
 		case one.Verdict == monitor.VerdictDisabled:
 			return failedErrorf("rule %s could not be carried out: %s", one.RuleRef, one.Why)
-		case one.Verdict == monitor.VerdictFired && one.Enforcement.ExecutionStatus != string(attune.StatusCompleted):
+		case one.Verdict == monitor.VerdictFired &&
+			one.Enforcement.ExecutionStatus != string(lifecycle.StatusCompleted):
 			return failedErrorf("rule %s: %s: look with `attune-executor execution show %d`", one.RuleRef, one.Why,
 				one.Enforcement.Execution)
 		}

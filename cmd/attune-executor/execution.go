@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -195,8 +195,8 @@ func retryPolicy(cfg *config.Config) retrypolicy.Config {
 }
 
 // unsuccessful reports whether an engine may repeat an execution with this status.
-func unsuccessful(status attune.Status) bool {
-	return status.Terminal() && !status.Succeeded() && status != attune.StatusCancelled
+func unsuccessful(status lifecycle.Status) bool {
+	return status.Terminal() && !status.Succeeded() && status != lifecycle.StatusCancelled
 }
 
 // history has the attempts of an execution.
@@ -236,7 +236,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 			h.self = attempt
 		}
 	}
-	if h.self.RepeatedBy != nil || !unsuccessful(attune.Status(e.Status)) {
+	if h.self.RepeatedBy != nil || !unsuccessful(lifecycle.Status(e.Status)) {
 		return view, nil
 	}
 	next, err := c.monitor().NextRetry(ctx, id, retryPolicy(c.cfg))

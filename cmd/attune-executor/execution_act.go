@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/submit"
@@ -28,9 +28,9 @@ type cancelOptions struct {
 }
 
 // stoppable are the statuses of unfinished executions without a cancel request.
-var stoppable = []attune.Status{
-	attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
-	attune.StatusRunning,
+var stoppable = []lifecycle.Status{
+	lifecycle.StatusRequested, lifecycle.StatusScheduling, lifecycle.StatusScheduled,
+	lifecycle.StatusRunning,
 }
 
 func newExecutionCancelCommand(a *app) *cobra.Command {
@@ -127,8 +127,8 @@ type cancelView struct {
 
 // cancelEnd is the end of an execution that was asked to stop.
 type cancelEnd struct {
-	ID     int64         `json:"id"`
-	Status attune.Status `json:"status"`
+	ID     int64            `json:"id"`
+	Status lifecycle.Status `json:"status"`
 }
 
 // reportCancel prints the receipt, and with --wait waits for the ends.
@@ -147,7 +147,7 @@ func (t *triageClient) reportCancel(ctx context.Context, view cancelView, option
 		if err := t.show(view, func(w *page) {
 			for _, end := range view.Ends {
 				line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
-				if end.Status != attune.StatusCancelled {
+				if end.Status != lifecycle.StatusCancelled {
 					line += " before it was stopped"
 				}
 				w.row(line)
@@ -296,7 +296,7 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			if !chosen.given() && flags.dryRun {
 				return usageErrorf("--dry-run goes with flags that choose executions")
 			}
-			filter, err := chosen.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
+			filter, err := chosen.read(lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned)
 			if err != nil {
 				return err
 			}
@@ -391,10 +391,10 @@ func (s *selection) given() bool {
 }
 
 // read makes the filter of the flags, with default statuses.
-func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, error) {
+func (s *selection) read(statuses ...lifecycle.Status) (monitor.ExecutionFilter, error) {
 	filter := s.filter
 	for _, word := range s.statuses {
-		status, err := attune.ParseStatus(word)
+		status, err := lifecycle.ParseStatus(word)
 		if err != nil {
 			return filter, usageErrorf("%w: use one of %s", err, strings.Join(statusWords(), ", "))
 		}
@@ -516,8 +516,8 @@ func groupTable(w *page, groups []chosenGroup) {
 }
 
 func statusWords() []string {
-	list := make([]string, len(attune.Statuses))
-	for i, status := range attune.Statuses {
+	list := make([]string, len(lifecycle.Statuses))
+	for i, status := range lifecycle.Statuses {
 		list[i] = string(status)
 	}
 	return list

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -77,7 +77,7 @@ func newMoveCommand(a *app, cmd *cobra.Command, options *moveOptions) *cobra.Com
 		if options.flags.dryRun && !options.chosen.given() {
 			return usageErrorf("--dry-run goes with flags that choose executions")
 		}
-		filter, err := options.chosen.read(attune.StatusRequested)
+		filter, err := options.chosen.read(lifecycle.StatusRequested)
 		if err != nil {
 			return err
 		}

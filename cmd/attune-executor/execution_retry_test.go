@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/triage"
@@ -145,7 +145,7 @@ func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
 		ActionRetries: retrypolicy.ByOrigin,
 	}, retryPolicy(config.Default()))
-	for _, status := range attune.Statuses {
+	for _, status := range lifecycle.Statuses {
 		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
 		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/worker/process"
 )
@@ -127,7 +127,7 @@ func (a *app) flushLog() {
 
 // notef writes a note to standard error.
 func (a *app) notef(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.stderr, terminal.Visible(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintln(a.stderr, phrase.Visible(fmt.Sprintf(format, args...)))
 }
 
 // exitCode maps an error to its exit code.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/yamldoc"
 )
@@ -20,7 +20,7 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	if options.paramsFile == "" {
 		return params, nil
 	}
-	raw, err := readFile("parameters", options.paramsFile, stdin, bounds.Bytes)
+	raw, err := readFile("parameters", options.paramsFile, stdin, jsonvalue.Bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -40,7 +40,7 @@ func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) er
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(out, terminal.JSON(text)+"\n")
+		_, err = io.WriteString(out, phrase.JSON(text)+"\n")
 		return err
 	case "yaml":
 		return writeYAML(out, value)
@@ -49,7 +49,7 @@ func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) er
 		if err := table(&cells); err != nil {
 			return err
 		}
-		_, err := io.WriteString(out, terminal.Align(cells.String()))
+		_, err := io.WriteString(out, phrase.Align(cells.String()))
 		return err
 	}
 }
@@ -72,7 +72,7 @@ func writeYAML(out io.Writer, value any) error {
 		return err
 	}
 	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
-	_, err = io.WriteString(out, terminal.JSON(written.String()))
+	_, err = io.WriteString(out, phrase.JSON(written.String()))
 	return err
 }
 
@@ -89,7 +89,7 @@ func (p *page) row(cells ...any) {
 	for i, cell := range cells {
 		texts[i] = clean(fmt.Sprint(cell))
 		if i < len(cells)-1 {
-			texts[i] = terminal.CutMiddle(texts[i], widestCell)
+			texts[i] = phrase.CutMiddle(texts[i], widestCell)
 		}
 	}
 	p.text(strings.Join(texts, "\t"))
@@ -200,9 +200,9 @@ func fit[T any](lines [][]string, columns []column[T]) {
 	for i, c := range columns {
 		for _, line := range lines {
 			if !c.whole && i < len(columns)-1 {
-				line[i] = terminal.CutMiddle(line[i], widestCell)
+				line[i] = phrase.CutMiddle(line[i], widestCell)
 			}
-			widest[i] = max(widest[i], terminal.Width(line[i]))
+			widest[i] = max(widest[i], phrase.Width(line[i]))
 		}
 		if c.flexible {
 			flexible = append(flexible, i)
@@ -218,7 +218,7 @@ func fit[T any](lines [][]string, columns []column[T]) {
 		share = min(widest[i], share)
 		left -= share
 		for _, line := range lines {
-			line[i] = terminal.CutMiddle(line[i], share)
+			line[i] = phrase.CutMiddle(line[i], share)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
@@ -459,7 +459,7 @@ func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, op
 		OlderThan: options.olderThan,
 	}
 	if options.chosen.given() {
-		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
+		filter.Action, filter.Statuses = ref, []lifecycle.Status{lifecycle.StatusRequested}
 		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, monitor.ChoiceBound)
 		if err != nil {
 			return err

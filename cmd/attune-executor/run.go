@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -205,7 +205,7 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		_, known := parsed.Lacks([]string{name})
-		switch near := nearest.Of(name, known); {
+		switch near := phrase.Nearest(name, known); {
 		case near != "":
 			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), near)
 		case len(known) > 0:
@@ -244,7 +244,7 @@ func (c *client) encodeParams(
 func runError(err error) error {
 	var unknown *submit.UnknownActionError
 	var invalid *submit.InvalidParamsError
-	_, tooDeep := errors.AsType[*bounds.Error](err)
+	_, tooDeep := errors.AsType[*jsonvalue.Error](err)
 	switch {
 	case tooDeep:
 		return usageErrorf("%w", err)

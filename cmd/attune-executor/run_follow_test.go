@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -38,7 +38,7 @@ func newFollower(t *testing.T, maxRetries int32) *follower {
 	return f
 }
 
-func (f *follower) execution(t *testing.T, status attune.Status) int64 {
+func (f *follower) execution(t *testing.T, status lifecycle.Status) int64 {
 	t.Helper()
 	return testkit.Execution(t, f.store, f.action, func(e *testkit.ExecutionRow) {
 		e.Status, e.Result = status, map[string]string{"error": "it broke"}
@@ -64,7 +64,7 @@ func TestAnEndWithoutRetryIsTheLast(t *testing.T) {
 	t.Parallel()
 	f := newFollower(t, 0)
 	ctx := testkit.Context(t)
-	for _, status := range attune.TerminalStatuses {
+	for _, status := range lifecycle.TerminalStatuses {
 		end, attempts, err := f.follow(ctx, f.execution(t, status))
 		require.NoError(t, err)
 		require.Equal(t, status, end.Status)
@@ -79,7 +79,7 @@ func TestAWaitFollowsRetries(t *testing.T) {
 	t.Parallel()
 	f := newFollower(t, 2)
 	ctx := testkit.Context(t)
-	first := f.execution(t, attune.StatusFailed)
+	first := f.execution(t, lifecycle.StatusFailed)
 	made := make(chan error, 1)
 	go func() {
 		time.Sleep(100 * time.Millisecond) // the engine is late
@@ -98,7 +98,7 @@ func TestAWaitFollowsRetries(t *testing.T) {
 	end, attempts, err := f.follow(ctx, first)
 	require.NoError(t, err)
 	require.NoError(t, <-made)
-	require.Equal(t, attune.StatusCompleted, end.Status)
+	require.Equal(t, lifecycle.StatusCompleted, end.Status)
 	require.Equal(t, 3, attempts)
 	require.Contains(t, f.stderr.String(), "attempt 1 failed (it broke), repeated as execution ")
 	require.Contains(t, f.stderr.String(), "attempt 2 abandoned, repeated as execution ")
@@ -107,7 +107,7 @@ func TestAWaitFollowsRetries(t *testing.T) {
 func TestAWaitForARetryEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	f := newFollower(t, 2)
-	id := f.execution(t, attune.StatusFailed)
+	id := f.execution(t, lifecycle.StatusFailed)
 	// On a slow machine the end itself is not read in time, so the timeout is doubled until it is.
 	for timeout := 200 * time.Millisecond; ; timeout *= 2 {
 		require.Less(t, timeout, 2*time.Minute)
@@ -117,7 +117,7 @@ func TestAWaitForARetryEndsWithItsCaller(t *testing.T) {
 		require.Equal(t, id, end.ID)
 		require.Equal(t, 1, attempts)
 		if err == nil {
-			require.Equal(t, attune.StatusFailed, end.Status)
+			require.Equal(t, lifecycle.StatusFailed, end.Status)
 			return
 		}
 		require.ErrorIs(t, err, context.DeadlineExceeded)

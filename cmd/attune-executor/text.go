@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // clean is a text for one line of a terminal.
-func clean(text string) string { return terminal.Line(strings.ToValidUTF8(text, "\uFFFD")) }
+func clean(text string) string { return phrase.Line(strings.ToValidUTF8(text, "\uFFFD")) }
 
 // pretty indents a JSON text.
 func pretty(text []byte) string {
@@ -27,7 +27,7 @@ func pretty(text []byte) string {
 	if err != nil {
 		return clean(string(text))
 	}
-	return terminal.JSON(out)
+	return phrase.JSON(out)
 }
 
 func dash(text string) string {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -75,7 +75,7 @@ func workflowsPage(w *page, list *monitor.Workflows) {
 			case one.Error != "":
 				now = one.Error
 			}
-			return dash(terminal.CutMiddle(now, 60))
+			return dash(phrase.CutMiddle(now, 60))
 		}))
 	w.more(list.Next, list.Bounded)
 }
@@ -247,7 +247,7 @@ func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 			execution = strconv.FormatInt(task.Children[0].Execution, 10)
 		}
 		took := spanText(task.StartedAt, task.FinishedAt)
-		w.row(name, taskStatus(task), execution, attempts, took, dash(terminal.CutMiddle(task.Why, 80)))
+		w.row(name, taskStatus(task), execution, attempts, took, dash(phrase.CutMiddle(task.Why, 80)))
 		if many {
 			workflowItems(w, task, d.At)
 		}
@@ -278,7 +278,7 @@ func workflowItems(w *page, task *monitor.WorkflowTask, now time.Time) {
 		}
 		took := spanText(child.StartedAt, child.FinishedAt)
 		w.row(fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took,
-			dash(terminal.CutMiddle(why, 80)))
+			dash(phrase.CutMiddle(why, 80)))
 	}
 }
 
@@ -444,7 +444,7 @@ func fateOf(task *monitor.WorkflowTask, outcomes map[int64]triage.CancelOutcome)
 	counts, order := map[string]int{}, []string{}
 	for i := range task.Children {
 		child := &task.Children[i]
-		status := attune.Status(child.Status)
+		status := lifecycle.Status(child.Status)
 		text := "runs on to its end"
 		if outcome, ok := outcomes[child.Execution]; ok {
 			text = string(outcome)

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -76,7 +76,7 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 		code, err = exitUsage, fmt.Errorf("%w: see `%s -h`", err, cmd.CommandPath())
 	}
 	if !supervise.NoReader(err) {
-		_, _ = fmt.Fprintln(stderr, terminal.Visible("error: "+strings.Join(strings.Fields(err.Error()), " ")))
+		_, _ = fmt.Fprintln(stderr, phrase.Visible("error: "+strings.Join(strings.Fields(err.Error()), " ")))
 	}
 	return code
 }
@@ -143,7 +143,7 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer)) erro
 	switch a.output {
 	case "table":
 		table(&out)
-		_, err := io.WriteString(cmd.OutOrStdout(), terminal.Align(out.String()))
+		_, err := io.WriteString(cmd.OutOrStdout(), phrase.Align(out.String()))
 		return err
 	case "json":
 		encoder := json.NewEncoder(&out)
@@ -168,7 +168,7 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer)) erro
 			return err
 		}
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), terminal.JSON(out.String()))
+	_, err := io.WriteString(cmd.OutOrStdout(), phrase.JSON(out.String()))
 	return err
 }
 
@@ -178,7 +178,7 @@ func row(w io.Writer, cells ...any) {
 		if i > 0 {
 			_, _ = io.WriteString(w, "\t") // print collects in memory
 		}
-		_, _ = io.WriteString(w, terminal.Line(fmt.Sprint(cell)))
+		_, _ = io.WriteString(w, phrase.Line(fmt.Sprint(cell)))
 	}
 	_, _ = io.WriteString(w, "\n")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
@@ -164,7 +164,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	st := testkit.OpenStore(t, url)
 	worker := testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"), func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusRunning, &worker.ID
+		e.Status, e.Worker = lifecycle.StatusRunning, &worker.ID
 	})
 	x := openTerminal(t, url, "--view", "executions")
 	x.shows("demo.sleep")
@@ -173,7 +173,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows("worker worker-a is asked to stop it")
 	x.press("Enter") // on the button that cancels
 	x.hides("is asked to stop it")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, execution.ID))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, execution.ID))
 	x.press("A", "c")
 	x.shows("worker worker-a is asked to stop it")
 	x.shows(buttons)
@@ -182,7 +182,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.press("y") // now copies the execution
 	x.shows("copy of execution")
 	x.press("Escape")
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, execution.ID))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, st, execution.ID))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.cancel'`))
 	x.shows("canceling")
 }
@@ -192,7 +192,7 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.ask"),
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })
 	testkit.Exec(t, st, `insert into inquiry (execution, prompt, response_schema)
 		values ($1, 'Shall it be deployed?', '{"ok": {"type": "boolean", "required": true}, "token": {"type": "string", "secret": true}}')`, execution.ID)
 	x := openTerminal(t, url, "--view", "inquiries")
@@ -208,7 +208,7 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 	x.shows(buttons)
 	x.press("y")
 	x.shows("is answered")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, execution.ID))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, st, execution.ID))
 	require.Equal(t, 1,
 		testkit.Count(t, st, `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`))
 	x.shows("responded")

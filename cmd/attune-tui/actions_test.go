@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -77,7 +77,7 @@ func (i *deployment) actOnExecutions(x *terminal) {
 	x.plans(act.CancelExecution, "Cancel execution "+name)
 	x.shows("worker worker-a is asked to stop it")
 	x.runs("Cancel execution " + name)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait,
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == lifecycle.StatusCancelled }, wait,
 		"it ends as its worker says")
 	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked once, to stop this execution")
 	x.plans(act.RetryExecution, "Retry execution "+name)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	term "github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -47,7 +47,7 @@ func contexts(file *settings.Settings, output string) ([]byte, error) {
 	for _, e := range entries {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, cmp.Or(e.Broker, "-"))
 	}
-	return []byte(term.Align(b.String())), nil
+	return []byte(phrase.Align(b.String())), nil
 }
 
 func noContexts(file *settings.Settings) string {

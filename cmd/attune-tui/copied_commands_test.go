@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -143,8 +143,8 @@ var seedCopies = map[string]func(t *testing.T, st *store.Store, kind act.Kind) s
 		action := testkit.Action(t, st, "demo.sleep")
 		for range 3 {
 			testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-				if e.Status = attune.StatusFailed; kind == act.CancelExecution {
-					e.Status = attune.StatusScheduled // without a worker
+				if e.Status = lifecycle.StatusFailed; kind == act.CancelExecution {
+					e.Status = lifecycle.StatusScheduled // without a worker
 				}
 			})
 		}

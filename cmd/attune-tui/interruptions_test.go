@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -34,7 +34,7 @@ func failedExecutions(t *testing.T) (url string, st *store.Store, action testkit
 	st = testkit.OpenStore(t, url)
 	action = testkit.Action(t, st, "demo.sleep")
 	for range manyFailed {
-		testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+		testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
 	}
 	return url, st, action
 }
@@ -86,7 +86,7 @@ func TestAStoppedRunIsContinued(t *testing.T) {
 	x.plansAll(manyFailed)
 	x.press("Escape", "Escape")
 	x.hides(buttons)
-	late := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+	late := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
 	x.shows(fmt.Sprintf(" %d ✗ failed", late.ID)) // polls continue while rows are marked
 	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
 	x.shows(buttons)

@@ -19,10 +19,10 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	visible "github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/worker/process"
 	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
@@ -73,7 +73,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	if !errors.Is(err, errNoAnswer) && !supervise.NoReader(err) {
 		// there is nowhere left to report a failure
-		_, _ = fmt.Fprintf(stderr, "attune-tui: %s\n", visible.Visible(err.Error()))
+		_, _ = fmt.Fprintf(stderr, "attune-tui: %s\n", phrase.Visible(err.Error()))
 	}
 	return code
 }

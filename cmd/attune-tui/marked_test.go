@@ -8,7 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -133,7 +133,7 @@ func threeQuestions(t *testing.T, st *store.Store) {
 	t.Helper()
 	action := testkit.Action(t, st, "demo.ask")
 	for range 3 {
-		asks := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+		asks := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })
 		testkit.Exec(t, st, `insert into inquiry (execution, prompt, response_schema)
 			values ($1, 'Shall it be deployed?', '{"ok": {"type": "boolean", "required": true}}')`, asks.ID)
 	}
@@ -145,7 +145,7 @@ func threeDeadLetters(t *testing.T, st *store.Store) {
 	action := testkit.Action(t, st, "demo.sleep")
 	for range 3 {
 		failed := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusFailed, &worker.ID })
 		testkit.Exec(t, st, `insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
 			values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.1', 'worker.1.executions', 'expired', $1, $2, 1, '{}')`,
 			failed.ID, worker.ID)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -37,7 +37,7 @@ func TestAWorkflowIsControlledByKeys(t *testing.T) {
 	x.plans(act.CancelWorkflow, "Cancel "+name)
 	x.runs("Cancel " + name)
 	i.ends <- struct{}{}
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait,
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == lifecycle.StatusCancelled }, wait,
 		"it ends")
 	x.plans(act.RetryWorkflow, "Begin "+name+" anew")
 	x.runs("Begin " + name + " anew")
@@ -56,7 +56,7 @@ func TestDeadLettersOfTheLedgerAreActedUponByKeys(t *testing.T) {
 	action := testkit.Action(t, i.store, "demo.hold")
 	for range 4 {
 		failed := testkit.Execution(t, i.store, action,
-			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &i.worker.ID })
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusFailed, &i.worker.ID })
 		testkit.Exec(t, i.store, `insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
 			values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.1', 'worker.1.executions', 'expired', $1, $2, 1, '{}')`,
 			failed.ID, i.worker.ID)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -180,7 +180,7 @@ type EndedExecution struct {
 	ExecutionID int64
 	ActionID    int64
 	ActionRef   string
-	Status      attune.Status
+	Status      lifecycle.Status
 	Result      json.RawMessage
 }
 
@@ -228,14 +228,14 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, config Cle
 			cleared.Gone++
 			continue
 		}
-		if fact.Status != attune.StatusRequested {
+		if fact.Status != lifecycle.StatusRequested {
 			cleared.Gone++ // it had already ended; only its entry was left
 			continue
 		}
-		ledger.End(row.ExecutionID, attune.StatusCancelled)
+		ledger.End(row.ExecutionID, lifecycle.StatusCancelled)
 		cleared.Ended = append(cleared.Ended, EndedExecution{
 			ExecutionID: row.ExecutionID, ActionID: row.Action, ActionRef: row.ActionRef,
-			Status: attune.StatusCancelled, Result: cleared.result,
+			Status: lifecycle.StatusCancelled, Result: cleared.result,
 		})
 	}
 	return cleared, nil
@@ -269,6 +269,6 @@ const maxConfigInNudge = 16 << 10
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
 	return outbox.Encode(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,
-		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: bounds.Copy(head.Config, maxConfigInNudge),
+		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: jsonvalue.Copy(head.Config, maxConfigInNudge),
 	}, at, source)
 }

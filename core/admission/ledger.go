@@ -4,14 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
 // Fact is the state of an execution's row, read under the queue locks.
 type Fact struct {
 	ID      int64
-	Status  attune.Status
+	Status  lifecycle.Status
 	Updated time.Time
 	Attempt int32
 	Worker  *int64  // the worker that received its dispatch, if any
@@ -29,7 +29,7 @@ type Fact struct {
 // Candidate is an execution that needs a slot, with the inputs of its placement.
 type Candidate struct {
 	ExecutionID int64
-	Status      attune.Status
+	Status      lifecycle.Status
 	ActionID    int64
 	ActionRef   string
 	Config      []byte // JSON parameters, nil when there are none
@@ -407,13 +407,13 @@ func (l *Ledger) Held(queue int64) bool { return l.held[queue] }
 func (l *Ledger) Unplanned() bool { return l.unplanned }
 
 // Create adds the fact of an execution that this batch creates.
-func (l *Ledger) Create(id int64, status attune.Status) {
+func (l *Ledger) Create(id int64, status lifecycle.Status) {
 	l.facts[id] = Fact{ID: id, Status: status, Updated: l.Now, Since: l.Now}
 }
 
 // End records the status of an execution that the caller ends in this batch, so that no later step
 // decides about it.
-func (l *Ledger) End(id int64, status attune.Status) {
+func (l *Ledger) End(id int64, status lifecycle.Status) {
 	l.note(id, func(fact *Fact) { fact.Status = status })
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -93,9 +93,9 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 	}
 	for _, g := range l.granted {
 		fact := w.executions[g.ExecutionID]
-		require.Equal(t, attune.StatusRequested, fact.Status)
+		require.Equal(t, lifecycle.StatusRequested, fact.Status)
 		require.Nil(t, fact.Holds)
-		fact.Status, fact.Holds, fact.HeldAt, fact.Scopes = attune.StatusScheduled, &g.Queue, &g.Worker, g.Scopes
+		fact.Status, fact.Holds, fact.HeldAt, fact.Scopes = lifecycle.StatusScheduled, &g.Queue, &g.Worker, g.Scopes
 	}
 	for _, e := range l.enqueued {
 		w.nextTicket++
@@ -227,11 +227,11 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 				nextID++
 				queueID := rapid.Int64Range(1, int64(len(w.queues))).Draw(t, "queue")
 				priority := int16(rapid.IntRange(-1, 1).Draw(t, "priority"))
-				w.executions[nextID] = &Fact{ID: nextID, Status: attune.StatusRequested}
+				w.executions[nextID] = &Fact{ID: nextID, Status: lifecycle.StatusRequested}
 				w.priority[nextID], queueOf[nextID] = priority, queueID
 				of := line{queueID, laneOf(priority)}
 				asked[of] = append(asked[of], nextID)
-				result, _ := l.Admit(Candidate{ExecutionID: nextID, Status: attune.StatusRequested},
+				result, _ := l.Admit(Candidate{ExecutionID: nextID, Status: lifecycle.StatusRequested},
 					AdmitOptions{Queue: queueID, MayWait: true, Priority: priority}, gate)
 				if result == Admitted {
 					require.Zero(t, l.queues[queueID].waiting(), "S5: directly only if no execution waits")
@@ -274,7 +274,7 @@ func finished(t *rapid.T, w *world) []int64 {
 		}
 	}
 	for _, id := range ended {
-		w.executions[id].Status = attune.StatusCancelled
+		w.executions[id].Status = lifecycle.StatusCancelled
 		if w.executions[id].Holds != nil || rapid.Bool().Draw(t, "reported") {
 			reported = append(reported, id)
 		}
@@ -299,7 +299,7 @@ func changeQueues(t *rapid.T, w *world, l *Ledger) {
 func (w *world) waiting(l *Ledger) map[int64][laneCount]int {
 	waiting := map[int64][laneCount]int{}
 	for _, fact := range l.facts {
-		if fact.Waits == nil || w.executions[fact.ID].Status != attune.StatusRequested {
+		if fact.Waits == nil || w.executions[fact.ID].Status != lifecycle.StatusRequested {
 			continue
 		}
 		lanes := waiting[*fact.Waits]
@@ -374,7 +374,7 @@ func waitingQueue(id int64, limit int, tickets ...int64) *queue {
 	q.limits.max = limit
 	for i, ticket := range tickets {
 		q.heads[laneNormal] = append(q.heads[laneNormal], Candidate{
-			ExecutionID: id*1000 + int64(i), ActionID: id, Status: attune.StatusRequested, order: int64(i + 1),
+			ExecutionID: id*1000 + int64(i), ActionID: id, Status: lifecycle.StatusRequested, order: int64(i + 1),
 			ticket: ticket,
 		})
 		q.queued[laneNormal]++
@@ -453,7 +453,7 @@ func TestS4SharedLimitsServeByTicketAndReserveForEarlierExecutions(t *testing.T)
 
 	// A newcomer does not get it either.
 	l.queues[4] = waitingQueue(4, 9)
-	result, _ := l.Admit(Candidate{ExecutionID: 9, Status: attune.StatusRequested},
+	result, _ := l.Admit(Candidate{ExecutionID: 9, Status: lifecycle.StatusRequested},
 		AdmitOptions{Queue: 4, MayWait: true},
 		Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Queued, result)
@@ -467,13 +467,13 @@ func TestS23LowerLanesArePromotedToo(t *testing.T) {
 	for i := range 40 {
 		q.heads[laneHigh] = append(q.heads[laneHigh], Candidate{
 			ExecutionID: int64(100 + i),
-			Status:      attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i),
+			Status:      lifecycle.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i),
 		})
 	}
-	q.heads[laneNormal] = []Candidate{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
+	q.heads[laneNormal] = []Candidate{{ExecutionID: 1, Status: lifecycle.StatusRequested, order: 60, ticket: 2}}
 	q.heads[laneLow] = []Candidate{
-		{ExecutionID: 2, Status: attune.StatusRequested, order: 50, ticket: 1},
-		{ExecutionID: 3, Status: attune.StatusRequested, order: 70, ticket: 3},
+		{ExecutionID: 2, Status: lifecycle.StatusRequested, order: 50, ticket: 1},
+		{ExecutionID: 3, Status: lifecycle.StatusRequested, order: 70, ticket: 3},
 	}
 	q.queued = [laneCount]int{40, 1, 2}
 	l := &Ledger{facts: map[int64]Fact{}, queues: map[int64]*queue{1: q}}
@@ -519,7 +519,7 @@ func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
 func TestAdmitRefusals(t *testing.T) {
 	t.Parallel()
 	grant := Gate{Place: always}
-	newcomer := Candidate{ExecutionID: 9, Status: attune.StatusRequested}
+	newcomer := Candidate{ExecutionID: 9, Status: lifecycle.StatusRequested}
 	admit := func(l *Ledger, how AdmitOptions, gate Gate) Result {
 		how.Queue = 1
 		result, _ := l.Admit(newcomer, how, gate)
@@ -593,7 +593,7 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	q := waitingQueue(1, 8)
 	l := &Ledger{Now: now, queues: map[int64]*queue{1: q}, facts: map[int64]Fact{}}
 	cfg := QueueConfig{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
-	end := func(status attune.Status, took time.Duration) {
+	end := func(status lifecycle.Status, took time.Duration) {
 		began, queueID := now.Add(-took), int64(1)
 		q.active++
 		l.facts[1] = Fact{ID: 1, Status: status, Holds: &queueID, Started: &began, Ended: &now}
@@ -601,13 +601,13 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	}
 	l.Configure(1, cfg)
 	require.Equal(t, 8, q.limits.max)
-	end(attune.StatusCompleted, 2*time.Second)
+	end(lifecycle.StatusCompleted, 2*time.Second)
 	require.Equal(t, 4, q.limits.max, "too slow")
-	end(attune.StatusFailed, 0)
+	end(lifecycle.StatusFailed, 0)
 	require.Equal(t, 4, q.limits.max, "the decrease is given time")
-	end(attune.StatusCancelled, 0)
+	end(lifecycle.StatusCancelled, 0)
 	for range 5 {
-		end(attune.StatusCompleted, 0)
+		end(lifecycle.StatusCompleted, 0)
 	}
 	require.Equal(t, 5, q.limits.max, "one more after as many good ends as there are slots")
 	q.override = 3
@@ -656,10 +656,10 @@ func TestS7OnlyEndedExecutionsReleaseTheirSlot(t *testing.T) {
 	id := int64(1)
 	l := &Ledger{
 		queues: map[int64]*queue{id: {id: id, columns: columns{active: 1}}},
-		facts:  map[int64]Fact{7: {ID: 7, Status: attune.StatusRunning, Holds: &id}},
+		facts:  map[int64]Fact{7: {ID: 7, Status: lifecycle.StatusRunning, Holds: &id}},
 	}
 	require.False(t, l.Release(7))
-	l.End(7, attune.StatusCompleted)
+	l.End(7, lifecycle.StatusCompleted)
 	require.True(t, l.Release(7))
 	require.False(t, l.Release(7))
 	require.Zero(t, l.queues[id].active)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -296,7 +296,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			q.heads[lane] = append(q.heads[lane], head)
 		default:
 			l.passed = l.passed || !l.held[row.StateID]
-			if row.Status == attune.StatusRequested && skipped[row.StateID] < row.Free {
+			if row.Status == lifecycle.StatusRequested && skipped[row.StateID] < row.Free {
 				l.skipped = append(l.skipped, head)
 				skipped[row.StateID]++
 			}

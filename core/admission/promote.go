@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -70,7 +70,7 @@ func (l *Ledger) keep(ticket int64, gate Gate) {
 
 func (l *Ledger) promote(q *queue, gate Gate) {
 	w, lane, _ := q.first()
-	if w.Status == attune.StatusRequested {
+	if w.Status == lifecycle.StatusRequested {
 		answer := l.try(w, gate)
 		switch answer.kind {
 		case answerWait:

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -223,10 +223,10 @@ func (l *Ledger) Configure(queueID int64, config QueueConfig) {
 // adapt moves an adaptive limit by the outcome of an execution. A cancelled execution does not
 // count.
 func (q *queue) adapt(fact Fact, now time.Time) {
-	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
+	if q.adaptive == nil || fact.Status == lifecycle.StatusCancelled {
 		return
 	}
-	bad := fact.Status != attune.StatusCompleted
+	bad := fact.Status != lifecycle.StatusCompleted
 	if !bad && q.adaptive.Latency > 0 && fact.Started != nil {
 		ended := now
 		if fact.Ended != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	statusRequested = attune.StatusRequested
-	statusRunning   = attune.StatusRunning
+	statusRequested = lifecycle.StatusRequested
+	statusRunning   = lifecycle.StatusRunning
 )
 
 // advance is the advance of one workflow in one batch.
 type advance struct {
-	id        int64         // of the workflow
-	execution int64         // of its parent
-	version   int64         // the version that was read
-	closed    bool          // it ended with an unreadable state: only its late children are settled
-	late      attune.Status // its final status: its late children are counted; empty if it has not ended
+	id        int64            // of the workflow
+	execution int64            // of its parent
+	version   int64            // the version that was read
+	closed    bool             // it ended with an unreadable state: only its late children are settled
+	late      lifecycle.Status // its final status: its late children are counted; empty if it has not ended
 	begun     *beginning
 	seen      *scheduler.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent
@@ -63,7 +63,7 @@ type advance struct {
 
 // parent is the execution of a workflow.
 type parent struct {
-	status    attune.Status
+	status    lifecycle.Status
 	action    int64
 	actionRef string
 	priority  int16
@@ -146,7 +146,7 @@ func (c *advance) giveUp(why string) {
 	if c.before != nil {
 		*state = *c.before
 	}
-	state.Status = attune.StatusFailed
+	state.Status = lifecycle.StatusFailed
 	var stop []string
 	for name, task := range state.Tasks {
 		if !task.Status.Ended() {
@@ -156,7 +156,7 @@ func (c *advance) giveUp(why string) {
 	c.plan = &workflow.Plan{
 		State: state, Stop: stop, Log: []string{"the workflow cannot go on: " + why},
 		End: &workflow.End{
-			Status: attune.StatusFailed, Error: why,
+			Status: lifecycle.StatusFailed, Error: why,
 			Result: map[string]any{"error": why, "succeeded": false},
 		},
 	}

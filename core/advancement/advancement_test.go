@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -33,11 +33,11 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 7})
 	w.take(nil, []int64{id})
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 	require.Len(t, w.dispatched(), 1, "the first task is at a worker")
 	require.JSONEq(t, `{"n": 7}`, w.text(`SELECT config FROM execution WHERE parent = $1`, id))
 
@@ -55,7 +55,7 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	for range 2 {
@@ -111,9 +111,9 @@ func TestAListRunsThroughItsWindow(t *testing.T) {
 			w.does = func(task string, index, _ int) end {
 				most = max(most, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE action_ref = 'pk.each' AND status IN ('scheduled', 'running')`))
 				if task == "each" && index == 3 {
-					return end{attune.StatusAbandoned, nil}
+					return end{lifecycle.StatusAbandoned, nil}
 				}
-				return end{attune.StatusCompleted, map[string]any{"index": index}}
+				return end{lifecycle.StatusCompleted, map[string]any{"index": index}}
 			}
 			id := w.request(w.define("pk.list", list), map[string]any{"list": c.items})
 			result := w.completes(id)

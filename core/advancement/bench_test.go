@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -49,7 +49,7 @@ func BenchmarkChain(b *testing.B) {
 				last += took
 			}
 		}
-		require.Equal(b, attune.StatusCompleted, testkit.StatusOf(b, w.store, id))
+		require.Equal(b, lifecycle.StatusCompleted, testkit.StatusOf(b, w.store, id))
 	}
 	b.ReportMetric(first.Seconds()*1000/20/float64(b.N), "ms/early-task")
 	b.ReportMetric(last.Seconds()*1000/20/float64(b.N), "ms/late-task")
@@ -64,7 +64,9 @@ func BenchmarkList(b *testing.B) {
 	action := w.define("pk.list", strings.Replace(strings.Replace(list, "concurrency: 3", "concurrency: 10", 1),
 		"{{ parameters.list }}", "{{ range(1000) }}", 1))
 	w.crowded(50_000)
-	w.does = func(_ string, index, _ int) end { return end{attune.StatusCompleted, map[string]any{"index": index}} }
+	w.does = func(_ string, index, _ int) end {
+		return end{lifecycle.StatusCompleted, map[string]any{"index": index}}
+	}
 	var first, last time.Duration
 	for b.Loop() {
 		id := w.request(action, nil)
@@ -84,7 +86,7 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 		w.run()
-		require.Equal(b, attune.StatusCompleted, testkit.StatusOf(b, w.store, id))
+		require.Equal(b, lifecycle.StatusCompleted, testkit.StatusOf(b, w.store, id))
 	}
 	tasks := float64(n/10 - 10)
 	b.ReportMetric(first.Seconds()*1000/tasks/float64(b.N), "ms/early-item")
@@ -97,7 +99,7 @@ func bench(b *testing.B) *world {
 	w := &world{
 		t: b, store: testkit.Store(b, func(c *store.Config) { c.HotPath = true }), relay: &relay{},
 		sources: advancement.NewSources(),
-		does:    func(string, int, int) end { return end{attune.StatusCompleted, map[string]any{"n": 1}} },
+		does:    func(string, int, int) end { return end{lifecycle.StatusCompleted, map[string]any{"n": 1}} },
 	}
 	w.begin()
 	testkit.Exec(b, w.store, `UPDATE worker SET heartbeat_seen = now() + interval '1 hour'`)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -40,7 +40,7 @@ func TestAWorkflowGoesOnWithoutChildrenThatWereDeleted(t *testing.T) {
 	w.check(id)
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusCompleted, status, "%v", result)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%v", result)
 	require.EqualValues(t, 1, result["failed"])
 	require.Equal(t, 4, testkit.Count(t, w.store,
 		`SELECT count(*) FROM execution WHERE action_ref = 'pk.each' AND status = 'completed'`))

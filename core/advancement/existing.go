@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -76,7 +76,7 @@ func (c *advance) requestExisting(batch *scheduler.Batch) {
 func dueOf(ended []store.ReadEndedTasksRow, state *workflow.State) []store.ReadEndedTasksRow {
 	return slices.DeleteFunc(ended, func(row store.ReadEndedTasksRow) bool {
 		st := state.Tasks[row.TaskName]
-		return st != nil && st.Found && st.Status == workflow.TaskRunning && state.Status == attune.StatusRunning &&
+		return st != nil && st.Found && st.Status == workflow.TaskRunning && state.Status == lifecycle.StatusRunning &&
 			int(row.TaskIndex) >= st.Next
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -26,12 +26,12 @@ tasks:
 
 // existingList makes a workflow over a list as the existing engine leaves it: rows for
 // all items from the beginning, those in statuses somewhere, the others requested.
-func (w *world) existingList(statuses []attune.Status, made int) (id int64, children []int64) {
+func (w *world) existingList(statuses []lifecycle.Status, made int) (id int64, children []int64) {
 	w.t.Helper()
 	return w.existingListOf(overList, statuses, made)
 }
 
-func (w *world) existingListOf(definition string, statuses []attune.Status, made int) (id int64, children []int64) {
+func (w *world) existingListOf(definition string, statuses []lifecycle.Status, made int) (id int64, children []int64) {
 	w.t.Helper()
 	id = w.existing(w.define("pk.list", definition), map[string]any{"n": made}, nil)
 	each := testkit.ActionRow{ID: w.ids(`SELECT id FROM action WHERE ref = 'pk.each'`)[0], Ref: "pk.each"}
@@ -39,7 +39,7 @@ func (w *world) existingListOf(definition string, statuses []attune.Status, made
 		child := testkit.Execution(w.t, w.store, each, func(e *testkit.ExecutionRow) {
 			e.Parent, e.Config = &id, map[string]any{"x": index}
 			if index < len(statuses) {
-				if e.Status = statuses[index]; e.Status != attune.StatusRequested {
+				if e.Status = statuses[index]; e.Status != lifecycle.StatusRequested {
 					e.Worker = &w.worker
 				}
 			}
@@ -48,7 +48,8 @@ func (w *world) existingListOf(definition string, statuses []attune.Status, made
 				"retry_count": 0,
 			}
 		}).ID
-		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', $2, $3)`,
+		testkit.Exec(w.t, w.store,
+			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', $2, $3)`,
 			w.workflowOf(id), index, child)
 		children = append(children, child)
 	}
@@ -100,18 +101,18 @@ func (w *world) requested(id int64) bool {
 // never more than concurrency at a time, and the workflow completes.
 func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 	t.Parallel()
-	const done, runs, waits = attune.StatusCompleted, attune.StatusScheduled, attune.StatusRequested
+	const done, runs, waits = lifecycle.StatusCompleted, lifecycle.StatusScheduled, lifecycle.StatusRequested
 	for name, c := range map[string]struct {
-		statuses []attune.Status
+		statuses []lifecycle.Status
 		ran      int // of the list, after it was taken over
 	}{
 		"all wait":                  {nil, 6},
-		"one of two was handed out": {[]attune.Status{runs}, 6},
-		"two run":                   {[]attune.Status{runs, runs}, 6},
-		"some have ended":           {[]attune.Status{done, done, runs, runs}, 4},
-		"a hole":                    {[]attune.Status{done, runs, done, waits}, 4},
-		"one was cancelled early":   {[]attune.Status{runs, runs, waits, waits, attune.StatusCancelled}, 5},
-		"all have ended":            {[]attune.Status{done, done, done, done, done, done}, 0},
+		"one of two was handed out": {[]lifecycle.Status{runs}, 6},
+		"two run":                   {[]lifecycle.Status{runs, runs}, 6},
+		"some have ended":           {[]lifecycle.Status{done, done, runs, runs}, 4},
+		"a hole":                    {[]lifecycle.Status{done, runs, done, waits}, 4},
+		"one was cancelled early":   {[]lifecycle.Status{runs, runs, waits, waits, lifecycle.StatusCancelled}, 5},
+		"all have ended":            {[]lifecycle.Status{done, done, done, done, done, done}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +126,7 @@ func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 			w.check(id)
 			w.settle(id)
 			status, result := w.outcome(id)
-			require.Equal(t, attune.StatusCompleted, status, "%v %v", result, w.log(id))
+			require.Equal(t, lifecycle.StatusCompleted, status, "%v %v", result, w.log(id))
 			require.Len(t, w.ran, c.ran+1, "each once, and what follows: %v", w.ran)
 			require.Equal(t, children,
 				w.ids(`SELECT id FROM execution WHERE parent = $1 AND action_ref = 'pk.each' ORDER BY id`, id))
@@ -138,7 +139,7 @@ func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 func TestAListOfWhichOnlySomeChildrenAreThereGoesOn(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	id, children := w.existingList([]attune.Status{attune.StatusScheduled}, 4)
+	id, children := w.existingList([]lifecycle.Status{lifecycle.StatusScheduled}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET config = '{"n": 6}' WHERE id = $1`, id)
 	w.check(id)
 	require.LessOrEqual(t, w.settle(id), 2)
@@ -152,21 +153,24 @@ func TestAHeldRetryOfAListThatIsTakenOverIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	retries := strings.Replace(overList, "concurrency: 2", "concurrency: 2\n    retry: {count: 1, delay: 0}", 1)
-	id, children := w.existingListOf(retries, []attune.Status{attune.StatusCompleted, attune.StatusScheduled}, 3)
+	id, children := w.existingListOf(retries, []lifecycle.Status{lifecycle.StatusCompleted,
+		lifecycle.StatusScheduled}, 3)
 	testkit.Exec(t, w.store, `DELETE FROM execution WHERE id = $1`, children[0])
 	w.check(id)
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
 	w.check(id)
-	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = $1`, children[1])
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = $1`,
+		children[1])
 	w.take(children[1:2], nil)
 	w.check(id)
-	require.Equal(t, "1", w.text(`SELECT coalesce(jsonb_array_length(state -> 'held'), 0)::text FROM workflow_execution`))
+	require.Equal(t, "1",
+		w.text(`SELECT coalesce(jsonb_array_length(state -> 'held'), 0)::text FROM workflow_execution`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
 	w.check(id)
 	w.settle(id)
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusCompleted, status, "%v %v", result, w.log(id))
+	require.Equal(t, lifecycle.StatusCompleted, status, "%v %v", result, w.log(id))
 	require.ElementsMatch(t, []string{"each/2/0", "each/1/1"}, w.ran[:2], "%v", w.ran)
 	require.Equal(t, []string{"after/0/0"}, w.ran[2:], "it comes after the retry")
 }
@@ -176,17 +180,17 @@ func TestAHeldRetryOfAListThatIsTakenOverIsNotLost(t *testing.T) {
 func TestACancelledWorkflowOfAnotherEngineEndsWithItsLastChild(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	id, children := w.existingList([]attune.Status{attune.StatusCompleted, attune.StatusRunning}, 4)
+	id, children := w.existingList([]lifecycle.Status{lifecycle.StatusCompleted, lifecycle.StatusRunning}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
 	w.check(id)
 	w.poll()
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id), "%v", w.log(id))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, children[1]), "it is let go on")
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[2]))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, w.store, id), "%v", w.log(id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, children[1]), "it is let go on")
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, w.store, children[2]))
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE id = $1`, children[1])
 	w.take(children, nil)
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusCancelled, status, "%v", w.log(id))
+	require.Equal(t, lifecycle.StatusCancelled, status, "%v", w.log(id))
 	require.Equal(t, map[string]any{"error": "Workflow cancelled", "succeeded": false}, result)
 	require.Len(t, w.ids(`SELECT id FROM execution WHERE parent = $1`, id), 4)
 }

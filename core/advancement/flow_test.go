@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -45,9 +45,9 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "try" {
-			return end{attune.StatusFailed, map[string]any{"code": 3}}
+			return end{lifecycle.StatusFailed, map[string]any{"code": 3}}
 		}
-		return end{status: attune.StatusCompleted}
+		return end{status: lifecycle.StatusCompleted}
 	}
 	id := w.request(w.define("pk.fallback", fallback), nil)
 	w.take(nil, []int64{id})
@@ -72,14 +72,14 @@ func TestAFailureThatNothingHandles(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "b" {
-			return end{attune.StatusFailed, map[string]any{"error": "no luck"}}
+			return end{lifecycle.StatusFailed, map[string]any{"error": "no luck"}}
 		}
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, []any{"b"}, result["failed_tasks"])
 	require.Equal(t, `{b}`, w.text(`SELECT failed_tasks FROM workflow_execution`))
 	require.Contains(t, w.text(`SELECT error_message FROM workflow_execution`), "b")
@@ -96,7 +96,7 @@ func TestWorkThatWasNeverBegunIsRepeatedForTheWorkflow(t *testing.T) {
 	child := w.dispatched()[0]
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "lost", "failed_by": "execution_timeout_monitor"}' WHERE id = $1`, child.ID)
 	w.take([]int64{child.ID}, nil)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 	w.completes(id)
 	require.Equal(t, []string{"a/0/1"}, w.ran)
 }
@@ -106,7 +106,7 @@ func TestAWorkflowWithinAWorkflow(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	w.define("pk.chain", chain)
 	id := w.request(w.define("pk.outer", `
@@ -141,9 +141,9 @@ func TestAQuestionLeadsOnWhenItIsAnswered(t *testing.T) {
 	w := setup(t)
 	id := w.request(w.define("pk.ask", question), map[string]any{"what": "it"})
 	w.run()
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 	ask := w.ids(`SELECT id FROM execution WHERE action_ref = 'core.ask'`)[0]
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ask))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, ask))
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND prompt = 'Go on with it?' AND status = 'pending'
 		AND timeout_at BETWEEN now() + interval '59 min' AND now() + interval '61 min'`, ask))
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
@@ -165,11 +165,11 @@ func TestAResultThatAsksHoldsTheWorkflowUp(t *testing.T) {
 	w.does = func(task string, _, _ int) end {
 		if task == "a" {
 			return end{
-				attune.StatusCompleted,
+				lifecycle.StatusCompleted,
 				map[string]any{"data": map[string]any{"value": 1, "__inquiry": map[string]any{"prompt": "Really?"}}},
 			}
 		}
-		return end{status: attune.StatusCompleted}
+		return end{status: lifecycle.StatusCompleted}
 	}
 	id := w.request(w.define("pk.asks", `
 version: "1"
@@ -197,14 +197,14 @@ func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true, pause_reason = 'lunch'`)
 	w.run()
 	require.Equal(t, []string{"a/0/0"}, w.ran)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
 	w.check(id)
 	w.completes(id)
@@ -217,7 +217,7 @@ func TestAPauseIsOneOfTheWholeTree(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	w.define("pk.chain", chain)
 	id := w.request(w.define("pk.outer", `
@@ -247,9 +247,9 @@ tasks:
 		w.check(one)
 	}
 	w.run()
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[0]))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, inner[1]), "it was paused by itself")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[2]))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, w.store, inner[0]))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, inner[1]), "it was paused by itself")
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, w.store, inner[2]))
 	pause(false, inner[1])
 	w.check(inner[1])
 	w.completes(id)
@@ -261,9 +261,9 @@ func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, retries int) end {
 		if task == "try" && retries == 0 {
-			return end{attune.StatusFailed, map[string]any{"code": 1}}
+			return end{lifecycle.StatusFailed, map[string]any{"code": 1}}
 		}
-		return end{status: attune.StatusCompleted}
+		return end{status: lifecycle.StatusCompleted}
 	}
 	id := w.request(w.define("pk.fallback", fallback), nil)
 	w.take(nil, []int64{id})
@@ -286,9 +286,9 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 			w := setup(t)
 			w.does = func(task string, _, retries int) end {
 				if task == "try" && retries == 0 {
-					return end{attune.StatusFailed, map[string]any{"code": 1}}
+					return end{lifecycle.StatusFailed, map[string]any{"code": 1}}
 				}
-				return end{status: attune.StatusCompleted}
+				return end{status: lifecycle.StatusCompleted}
 			}
 			id := w.request(w.define("pk.fallback", fallback), nil)
 			w.take(nil, []int64{id})
@@ -319,9 +319,9 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 // A cancelled workflow stops its children as its definition says, and starts no others (upstream 42, 51).
 func TestACancelledWorkflowStops(t *testing.T) {
 	t.Parallel()
-	for policy, running := range map[string]attune.Status{
-		"allow_finish":   attune.StatusRunning,
-		"cancel_running": attune.StatusCanceling,
+	for policy, running := range map[string]lifecycle.Status{
+		"allow_finish":   lifecycle.StatusRunning,
+		"cancel_running": lifecycle.StatusCanceling,
 	} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -341,23 +341,23 @@ tasks:
 				children[0].ID)
 			tree, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, true, 10)
 			require.NoError(t, err)
-			require.Equal(t, running != attune.StatusRunning, slices.Contains(tree, children[0].ID),
+			require.Equal(t, running != lifecycle.StatusRunning, slices.Contains(tree, children[0].ID),
 				"what is cancelled with the workflow")
 			all, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, false, 10)
 			require.NoError(t, err)
 			require.Contains(t, all, children[0].ID, "an operator cancels it with the whole tree")
 			require.Contains(t, tree, children[1].ID)
 			w.cancel(id)
-			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id))
+			require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, w.store, id))
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
 			w.check(id)
 			w.poll()
-			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id),
+			require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, w.store, id),
 				"one of its children has not ended")
 			require.Empty(t, w.due(), "it waits for its children")
 			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`), "as published")
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
-			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
+			require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
 			_, stopped := w.outcome(children[1].ID)
 			require.Equal(t, "wrong host", stopped["message"], "an execution that is stopped with its workflow has the reason")
 			require.Equal(t, "anna", stopped["cancelled_by"])
@@ -366,7 +366,7 @@ tasks:
 			require.Empty(t, w.ran, "nothing is started after the end")
 			require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_task_dispatch WHERE NOT settled`))
 			status, result := w.outcome(id)
-			require.Equal(t, attune.StatusCancelled, status)
+			require.Equal(t, lifecycle.StatusCancelled, status)
 			require.Equal(t, map[string]any{"error": "Workflow cancelled", "succeeded": false}, result)
 			require.Equal(t, "{}", w.text(`SELECT current_tasks FROM workflow_execution`),
 				"nothing is shown as running any more")
@@ -405,10 +405,10 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET created = created - interval '1 minute', deadline = deadline - interval '1 minute'`)
 	w.check(id)
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusTimeout, status)
+	require.Equal(t, lifecycle.StatusTimeout, status)
 	require.Equal(t, "the workflow has run for longer than it may: 1m0s", result["error"])
 	w.poll()
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, child.ID),
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, w.store, child.ID),
 		"what was not begun is not begun any more")
 }
 
@@ -420,7 +420,7 @@ func TestADefinitionThatCannotBeRun(t *testing.T) {
 		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`)), nil)
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Contains(t, result["message"], "a → b → a")
 }
 
@@ -432,8 +432,8 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 	testkit.Exec(t, w.store, `DELETE FROM action WHERE ref = 'pk.gone'`)
 	w.run()
 	status, _ := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
-	require.Equal(t, attune.StatusFailed,
+	require.Equal(t, lifecycle.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed,
 		testkit.StatusOf(t, w.store, w.ids(`SELECT id FROM execution WHERE parent = $1`, id)[0]))
 	w.sound()
 }
@@ -443,7 +443,7 @@ func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
@@ -471,7 +471,7 @@ func TestAnEndIsProcessedAfterItsSlotIsReleased(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
@@ -537,7 +537,7 @@ func TestSecretsGoFromTaskToTaskUnseen(t *testing.T) {
 	w := setup(t)
 	keys := w.keys(strings.Repeat("k", 32))
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"ok": true}}
+		return end{lifecycle.StatusCompleted, map[string]any{"ok": true}}
 	}
 	id := w.request(w.define("pk.hide", `
 version: "1"
@@ -577,9 +577,9 @@ func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "try" {
-			return end{attune.StatusFailed, map[string]any{"code": 1}}
+			return end{lifecycle.StatusFailed, map[string]any{"code": 1}}
 		}
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	for ref, definition := range map[string]string{"pk.chain": chain, "pk.fallback": fallback} {
 		id := w.request(w.define(ref, definition), map[string]any{"n": 1})
@@ -589,7 +589,7 @@ func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 		w.released(child.ID)
 		testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() WHERE execution = $1`, id)
 		w.order(advancement.Request{Workflow: w.workflowOf(id), Children: []int64{child.ID}})
-		require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, w.store, id), ref)
+		require.Equal(t, lifecycle.StatusTimeout, testkit.StatusOf(t, w.store, id), ref)
 		require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id), ref)
 	}
 	w.run()

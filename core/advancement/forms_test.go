@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -42,10 +42,10 @@ type form struct {
 	// Ran are the tasks that workers run, with index and retries, Inputs the last
 	// parameters of some of them, Status (completed, unless said) and Result those of the
 	// workflow.
-	Ran    []string       `yaml:"ran"`
-	Inputs map[string]any `yaml:"inputs"`
-	Status attune.Status  `yaml:"status"`
-	Result map[string]any `yaml:"result"`
+	Ran    []string         `yaml:"ran"`
+	Inputs map[string]any   `yaml:"inputs"`
+	Status lifecycle.Status `yaml:"status"`
+	Result map[string]any   `yaml:"result"`
 	// Events are the events for a rule, and Script is the file of an action. The tests of the engine run both.
 	Events []any  `yaml:"events"`
 	Script string `yaml:"script"`
@@ -54,8 +54,8 @@ type form struct {
 }
 
 type outcome struct {
-	Status attune.Status `yaml:"status"`
-	Result any           `yaml:"result"`
+	Status lifecycle.Status `yaml:"status"`
+	Result any              `yaml:"result"`
 }
 
 // TestFormsOfPublishedDocuments loads every form with the pack loader and runs it to
@@ -219,7 +219,7 @@ func (f *form) run(t *testing.T, item *pack.Item) {
 		own, _ := given.Result.(map[string]any)
 		maps.Copy(result, own)
 		if given.Status == "" {
-			given.Status = attune.StatusCompleted
+			given.Status = lifecycle.StatusCompleted
 		}
 		return end{given.Status, result}
 	}
@@ -240,7 +240,7 @@ func (f *form) run(t *testing.T, item *pack.Item) {
 	}
 	status, result := w.outcome(id)
 	if f.Status == "" {
-		f.Status = attune.StatusCompleted
+		f.Status = lifecycle.StatusCompleted
 	}
 	require.Equal(t, f.Status, status, "%v\n%s", result, strings.Join(w.log(id), "\n"))
 	require.Equal(t, asJSON(t, f.Result), asJSON(t, result))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -31,7 +31,7 @@ tasks:
 	again := w.ids(`SELECT execution FROM inquiry WHERE status = 'pending' AND prompt = 'Well?'`)
 	require.Len(t, again, 1)
 	require.NotEqual(t, first, again[0])
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, again[0]))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, again[0]))
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id) OR worker IS NOT NULL`))
 	testkit.Exec(t, w.store,
 		`UPDATE inquiry SET status = 'responded', response = '"yes"', settled = true WHERE status = 'pending'`)
@@ -57,9 +57,9 @@ func TestAnUnansweredInquiryOfAResult(t *testing.T) {
 			w := setup(t)
 			w.does = func(task string, _, _ int) end {
 				if task == "a" {
-					return end{attune.StatusCompleted, map[string]any{"__inquiry": c.asks}}
+					return end{lifecycle.StatusCompleted, map[string]any{"__inquiry": c.asks}}
 				}
-				return end{status: attune.StatusCompleted}
+				return end{status: lifecycle.StatusCompleted}
 			}
 			id := w.request(w.define("pk.asks", `
 version: "1"
@@ -98,7 +98,7 @@ tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}
 	refused := w.request(action, nil)
 	w.run()
 	status, _ := w.outcome(refused)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 
 	keys := w.keys(strings.Repeat("k", 32))
 	id := w.request(action, nil)
@@ -121,7 +121,7 @@ func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
 	w := setup(t)
 	keys := w.keys(strings.Repeat("k", 32))
 	other := testkit.Execution(t, w.store, testkit.Action(t, w.store, "pk.other"),
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }).ID
 	sealed, err := keys.Seal("of somebody else")
 	require.NoError(t, err)
 	testkit.Exec(t, w.store, `INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, encrypted_value)
@@ -138,6 +138,6 @@ func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
 	id := w.request(w.keep("pk.forged", raw), nil)
 	w.run()
 	status, _ := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution_secret_value`))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -108,7 +108,7 @@ func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
 	require.Equal(t, []int{1000, 100}, w.inBatches(id, advancement.Request{Start: id}))
 	require.Equal(t, 1100, w.endAll())
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, "1 task failed: each (1100 of 1100)", result["error"])
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry`))
 	w.sound()
@@ -140,7 +140,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurren
 `), 1390, 0)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE (workflow_task ->> 'task_index')::int < 10`)
 	require.Equal(t, []int{1400}, w.inBatches(id, advancement.Request{Workflow: w.workflowOf(id)}))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))
 }
 
@@ -149,7 +149,7 @@ func TestAListOfAnotherEngineGoesOnWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, completed := range []int{3, 5, 8} {
 		w := setup(t)
-		w.does = func(_ string, index, _ int) end { return end{attune.StatusCompleted, index} }
+		w.does = func(_ string, index, _ int) end { return end{lifecycle.StatusCompleted, index} }
 		id := w.begun(w.define("pk.wide", `
 version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(8) }}", concurrency: 2, next: [{publish: [{all: "{{ result() }}"}]}]}]

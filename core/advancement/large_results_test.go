@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -23,13 +23,13 @@ output_map: {all: "{{ all }}"}
 func (w *world) gives() {
 	w.does = func(task string, _, _ int) end {
 		if task != "each" {
-			return end{status: attune.StatusCompleted}
+			return end{status: lifecycle.StatusCompleted}
 		}
 		var text strings.Builder
 		for text.Len() < 1<<20 {
 			text.WriteString(rand.Text())
 		}
-		return end{attune.StatusCompleted, map[string]any{"value": text.String()}}
+		return end{lifecycle.StatusCompleted, map[string]any{"value": text.String()}}
 	}
 }
 
@@ -58,9 +58,9 @@ func TestResultsThatAreTooLargeTogetherFailTheirWorkflow(t *testing.T) {
 			if w.gives(); name == "easy to compress" {
 				w.does = func(task string, _, _ int) end {
 					if task != "each" {
-						return end{status: attune.StatusCompleted}
+						return end{status: lifecycle.StatusCompleted}
 					}
-					return end{attune.StatusCompleted, map[string]any{"value": strings.Repeat("a", 1<<20)}}
+					return end{lifecycle.StatusCompleted, map[string]any{"value": strings.Repeat("a", 1<<20)}}
 				}
 			}
 			tooLarge(t, w)
@@ -73,7 +73,7 @@ func tooLarge(t *testing.T, w *world) {
 	id := w.request(w.define("pk.large", large), map[string]any{"n": 34})
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Contains(t, result["error"], "store large results elsewhere")
 	require.Equal(t, 34, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 }
@@ -96,9 +96,9 @@ func TestARetryReadsItsOwnItem(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, index, _ int) end {
 		if task != "each" {
-			return end{status: attune.StatusCompleted}
+			return end{status: lifecycle.StatusCompleted}
 		}
-		return end{attune.StatusFailed, map[string]any{"code": index}}
+		return end{lifecycle.StatusFailed, map[string]any{"code": index}}
 	}
 	w.completes(w.request(w.define("pk.picky", picky), nil))
 	require.Equal(t, "3",

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -79,7 +79,7 @@ func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map
 			if !known[index] {
 				missing[name]--
 				lost = append(lost, workflow.Happening{
-					Kind: workflow.ChildEnded, Task: name, Index: index, Status: attune.StatusAbandoned,
+					Kind: workflow.ChildEnded, Task: name, Index: index, Status: lifecycle.StatusAbandoned,
 					Retries: maxRetries,
 				})
 			}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
@@ -185,8 +185,8 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *advance) er
 	}
 	if err != nil {
 		why := "its result: " + err.Error()
-		c.plan.End = &workflow.End{Status: attune.StatusFailed, Error: why}
-		c.plan.State.Status = attune.StatusFailed
+		c.plan.End = &workflow.End{Status: lifecycle.StatusFailed, Error: why}
+		c.plan.State.Status = lifecycle.StatusFailed
 		public = map[string]any{"error": why, "succeeded": false}
 	}
 	c.result = text(public)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/batch"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -21,7 +21,7 @@ const single = "version: \"1\"\ntasks: [{name: a, action: pk.a}]"
 // execution becomes running, and the workflow goes on.
 func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
 	t.Parallel()
-	for _, status := range []attune.Status{attune.StatusRequested, attune.StatusScheduling} {
+	for _, status := range []lifecycle.Status{lifecycle.StatusRequested, lifecycle.StatusScheduling} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
@@ -31,7 +31,7 @@ func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
 			_, err := w.batches.Run(testkit.Context(t), step)
 			require.NoError(t, err)
 			w.order(append(step.Again(), advancement.Request{Workflow: w.workflowOf(id)})...)
-			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+			require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 			w.completes(id)
 			require.Equal(t, []string{"a/0/0"}, w.ran)
 		})
@@ -115,7 +115,7 @@ func TestAHopelessWorkflowDelaysNoOther(t *testing.T) {
 	for range 5 {
 		good := w.request(action, nil)
 		runner.Begin(good)
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, good) == attune.StatusRunning },
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, good) == lifecycle.StatusRunning },
 			10*time.Second)
 	}
 	testkit.Eventually(t, func() bool { return runner.Stuck() == 1 }, 30*time.Second, "it is left alone in the end")
@@ -129,7 +129,7 @@ func TestAWorkflowThatCallsItselfEnds(t *testing.T) {
 	id := w.request(w.keep("pk.self", raw), nil)
 	w.run()
 	status, _ := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, 17, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution`))
 	require.Equal(t, 1, testkit.Count(t, w.store,
 		`SELECT count(*) FROM execution WHERE result ->> 'message' LIKE '%does a workflow call itself?'`))

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -232,8 +232,8 @@ func (c *advance) readHappenings(row store.ReadWorkflowsRow) {
 	switch {
 	case row.ParentStatus.Terminal():
 		c.happen(workflow.Cancelled)
-	case c.before.Status == attune.StatusCanceling: // it waits for its children
-	case row.ParentStatus == attune.StatusCanceling || row.CancelAsked || row.Status == attune.StatusCancelled:
+	case c.before.Status == lifecycle.StatusCanceling: // it waits for its children
+	case row.ParentStatus == lifecycle.StatusCanceling || row.CancelAsked || row.Status == lifecycle.StatusCancelled:
 		c.happen(workflow.Canceling)
 	case row.Status.Terminal():
 		c.happen(workflow.Cancelled)
@@ -262,22 +262,22 @@ func (c *advance) childrenEnded(ended []store.ReadEndedTasksRow) {
 
 // statusOf is the status of a child for its workflow: an inquiry's status comes from its question,
 // and a failure after a cancel request counts as cancelled.
-func statusOf(ended store.ReadEndedTasksRow) attune.Status {
-	if ended.CancelAsked && ended.Status == attune.StatusFailed {
-		return attune.StatusCancelled // no retry, whatever the failure was
+func statusOf(ended store.ReadEndedTasksRow) lifecycle.Status {
+	if ended.CancelAsked && ended.Status == lifecycle.StatusFailed {
+		return lifecycle.StatusCancelled // no retry, whatever the failure was
 	}
-	if ended.Status != attune.StatusCompleted {
+	if ended.Status != lifecycle.StatusCompleted {
 		return ended.Status
 	}
 	switch ended.Asked {
 	case "timeout":
-		return attune.StatusTimeout
+		return lifecycle.StatusTimeout
 	case "cancelled":
-		return attune.StatusCancelled
+		return lifecycle.StatusCancelled
 	case "refused":
-		return attune.StatusFailed
+		return lifecycle.StatusFailed
 	default:
-		return attune.StatusCompleted
+		return lifecycle.StatusCompleted
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/batch"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -59,13 +59,13 @@ func TestThreeReplicasThatGetEveryMessageTwice(t *testing.T) {
 				w.does = func(string, int,
 					int,
 				) end {
-					return end{attune.StatusFailed, map[string]any{"error": "again"}}
+					return end{lifecycle.StatusFailed, map[string]any{"error": "again"}}
 				}
 			} else {
 				w.does = func(string, int,
 					int,
 				) end {
-					return end{attune.StatusCompleted, map[string]any{"i": child.Index}}
+					return end{lifecycle.StatusCompleted, map[string]any{"i": child.Index}}
 				}
 			}
 			w.finish(child)
@@ -224,7 +224,7 @@ func TestTheSweepFindsWorkOfADeadReplica(t *testing.T) {
 	t.Cleanup(sweep.Stop)
 	require.Equal(t, []int64{w.workflowOf(id)}, <-found)
 	w.check(id)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, w.store, id))
 }
 
 // A workflow whose batch always fails is ended alone, and the others go on.
@@ -233,7 +233,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	w := setup(t)
 	action := w.define("pk.chain", chain)
 	w.does = func(string, int, int) end {
-		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
 	}
 	bad, good := w.request(action, map[string]any{"n": 666}), w.request(action, map[string]any{"n": 1})
 	w.take(nil, []int64{bad, good})
@@ -250,7 +250,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 		runner.Advance(result.Tasks...)
 	}
 	testkit.Eventually(t, func() bool { return len(w.dispatched()) == 1 }, 20*time.Second, "the good one goes on")
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == attune.StatusFailed },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == lifecycle.StatusFailed },
 		60*time.Second, "the bad one ends")
 	_, result := w.outcome(bad)
 	require.Contains(t, result["error"], "execution_check")
@@ -279,7 +279,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrenc
 	require.Len(t, step.Again(), 2)
 	w.order(step.Again()...)
 	require.Equal(t, 1200, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ids[0]))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, ids[0]))
 }
 
 // A decision about an older version, or about a workflow that was closed meanwhile, writes nothing (S11).
@@ -321,12 +321,12 @@ func TestRowsThatChangedMeanwhileAreNotWritten(t *testing.T) {
 	action := testkit.Action(t, w.store, "pk.held")
 	state := testkit.State(t, w.store, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
 	holder := testkit.Execution(t, w.store, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.AdmissionState = attune.StatusScheduling, &state.ID
+		e.Status, e.AdmissionState = lifecycle.StatusScheduling, &state.ID
 	}).ID
 	w.refuses(store.RunWorkflowParents, []int64{holder}) // it has a slot
 	testkit.Exec(t, w.store, `UPDATE execution SET worker = $2 WHERE id = $1`, id, w.worker)
 	w.refuses(store.EndWorkflowParents, []int64{id}, []string{"failed"}, []string{"{}"})
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, w.store, id))
 }
 
 // The end of the last child counts although the workflow is overdue when both are read.
@@ -336,24 +336,24 @@ func TestAnEndBeforeTheTimeoutIsSeenCounts(t *testing.T) {
 	id := w.request(w.define("pk.short", `{version: "1", tasks: [{name: a, action: pk.a}]}`), nil)
 	w.take(nil, []int64{id})
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() - interval '1 second'`)
-	require.Equal(t, attune.StatusCompleted, w.afterFirst(id))
+	require.Equal(t, lifecycle.StatusCompleted, w.afterFirst(id))
 }
 
 // A child that fails after a cancel request counts as cancelled: it is not repeated.
 func TestAFailureAfterACancelRequestIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.does = func(string, int, int) end { return end{status: attune.StatusFailed} }
+	w.does = func(string, int, int) end { return end{status: lifecycle.StatusFailed} }
 	id := w.request(w.define("pk.again", `{version: "1", tasks: [{name: a, action: pk.a, retry: {count: 2}}]}`), nil)
 	w.take(nil, []int64{id})
 	testkit.Exec(t, w.store, `INSERT INTO execution_cancel (execution, actor, reason)
 		SELECT execution_id, 'anna', 'wrong host' FROM workflow_task_dispatch`)
-	require.Equal(t, attune.StatusFailed, w.afterFirst(id))
+	require.Equal(t, lifecycle.StatusFailed, w.afterFirst(id))
 	require.Len(t, w.ran, 1)
 }
 
 // afterFirst is the status of a workflow after its first dispatched child has ended.
-func (w *world) afterFirst(id int64) attune.Status {
+func (w *world) afterFirst(id int64) lifecycle.Status {
 	w.t.Helper()
 	child := w.dispatched()[0]
 	w.finish(child)

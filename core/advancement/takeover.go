@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -42,7 +42,7 @@ func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *advance, r
 	case err != nil:
 		c.broken = fmt.Sprintf("it was started by another engine and cannot be taken over: %v. Start it again", err)
 		c.source, c.before = nil, &workflow.State{
-			Status: attune.StatusRunning, Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{},
+			Status: lifecycle.StatusRunning, Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{},
 		}
 		for _, child := range children {
 			if !child.Ended {
@@ -71,7 +71,7 @@ func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, ro
 		return err
 	}
 	from := workflow.Inherited{
-		Paused: row.Paused, Canceling: row.ParentStatus == attune.StatusCanceling || row.CancelAsked,
+		Paused: row.Paused, Canceling: row.ParentStatus == lifecycle.StatusCanceling || row.CancelAsked,
 		Lists: workflow.Lists{
 			Current: c.inherited.CurrentTasks, Completed: c.inherited.CompletedTasks, Failed: c.inherited.FailedTasks,
 			Skipped: c.inherited.SkippedTasks,

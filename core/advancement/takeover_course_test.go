@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -32,7 +32,7 @@ type phase struct {
 	// first are the tasks that run before something happens, all are the tasks that run until the end.
 	first, all []string
 	then       string // what happens, SQL with $1
-	ends       attune.Status
+	ends       lifecycle.Status
 	result     map[string]any // besides succeeded and error
 }
 
@@ -53,7 +53,8 @@ output_map: {x: "{{ x }}"}`
 	listed = `
 tasks:
   - {name: a, action: pk.a, next: [{do: [each]}]}
-  - {name: each, action: pk.each, with_items: "{{ task.a.items }}", concurrency: 2, input: {n: "{{ item }}"}, next: [{do: [b]}]}
+  - {name: each, action: pk.each, with_items: "{{ task.a.items }}", concurrency: 2, input: {n: "{{ item }}"},
+	next: [{do: [b]}]}
   - {name: b, action: pk.b}`
 	entry = `
 tasks:
@@ -213,7 +214,7 @@ var phases = map[string]phase{
 		children:   []string{"a completed"},
 		completed:  []string{"a"},
 		current:    []string{"ask"},
-		ends:       attune.StatusFailed,
+		ends:       lifecycle.StatusFailed,
 	},
 	"a failed attempt has two retries left": {
 		definition: retried,
@@ -258,24 +259,25 @@ var phases = map[string]phase{
 		completed:  []string{"d"},
 		failed:     []string{"a"},
 		all:        []string{"b"},
-		ends:       attune.StatusFailed,
+		ends:       lifecycle.StatusFailed,
 	},
 	"it is being cancelled": {
 		definition: straight,
 		children:   []string{"a completed", "b running after a"},
 		completed:  []string{"a"},
 		change: `WITH w AS (
-				UPDATE workflow_execution SET status = 'cancelled', current_tasks = '{}', error_message = 'x' WHERE execution = $1)
+				UPDATE workflow_execution SET status = 'cancelled', current_tasks = '{}',
+					error_message = 'x' WHERE execution = $1)
 			UPDATE execution SET status = 'canceling' WHERE id = $1`,
 		then: `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`,
-		ends: attune.StatusCancelled,
+		ends: lifecycle.StatusCancelled,
 	},
 	"its list is being cancelled": {
 		definition: entry,
 		children:   []string{"each[0] completed", "each[1] running", "each[2] requested", "each[3] requested"},
 		change:     `UPDATE execution SET status = 'canceling' WHERE id = $1`,
 		then:       `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`,
-		ends:       attune.StatusCancelled,
+		ends:       lifecycle.StatusCancelled,
 	},
 	"it is paused": {
 		definition: straight,
@@ -354,7 +356,7 @@ func TestAWorkflowUnderWayEndsAsItsOwnEngineWouldEndIt(t *testing.T) {
 		}
 	}
 	w.does = func(task string, _, _ int) end {
-		return end{attune.StatusCompleted, map[string]any{"n": 7, "task": task}}
+		return end{lifecycle.StatusCompleted, map[string]any{"n": 7, "task": task}}
 	}
 	before := w.ids(`SELECT id FROM execution WHERE status IN ('completed', 'failed')`)
 	told := map[int64]bool{} // reported earlier, or the report is lost
@@ -377,13 +379,14 @@ func TestAWorkflowUnderWayEndsAsItsOwnEngineWouldEndIt(t *testing.T) {
 	for _, of := range all {
 		status, result := w.outcome(of.id)
 		about := of.name + "\n" + strings.Join(w.log(of.id), "\n")
-		assert.Equal(t, cmp.Or(of.ends, attune.StatusCompleted), status, "%s\n%v", about, result)
+		assert.Equal(t, cmp.Or(of.ends, lifecycle.StatusCompleted), status, "%s\n%v", about, result)
 		assert.Equal(t, slices.Sorted(slices.Values(of.phase.all)), w.ranOf(of), about)
 		for key, value := range of.result {
 			assert.Equal(t, value, result[key], "%s: %s", about, key)
 		}
 	}
-	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'failed', 'cancelled')`))
+	require.Zero(t, testkit.Count(t, w.store,
+		`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'failed', 'cancelled')`))
 	testkit.Invariants(t, w.store)
 }
 
@@ -416,7 +419,8 @@ func (w *world) underWay(n int, p phase, changed func(map[string]any), deleted b
 		of.inner = w.ids(`SELECT id FROM execution WHERE parent = $1 AND action_ref = $2`, of.id, inner)[0]
 		action := testkit.ActionRow{ID: w.ids(`SELECT id FROM action WHERE ref = $1`, inner)[0], Ref: inner}
 		graph := w.graphOf(action)
-		testkit.Exec(w.t, w.store, `UPDATE workflow_definition SET definition = $2 WHERE ref = $1`, inner, w.changed(inner, changed))
+		testkit.Exec(w.t, w.store, `UPDATE workflow_definition SET definition = $2 WHERE ref = $1`, inner,
+			w.changed(inner, changed))
 		_, more := w.publishedAs(of.inner, action, graph, phases["the second runs"], "")
 		old = append(old, more...)
 	}
@@ -441,7 +445,8 @@ func (w *world) changed(ref string, change func(map[string]any)) []byte {
 // published writes the rows of a running workflow. old are its ended and processed children.
 func (w *world) published(action testkit.ActionRow, graph []byte, p phase, inner string) (id int64, old []int64) {
 	w.t.Helper()
-	id = testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	id = testkit.Execution(w.t, w.store, action,
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	return w.publishedAs(id, action, graph, p, inner)
 }
 
@@ -453,7 +458,8 @@ func (w *world) publishedAs(
 	require.NoError(w.t, err)
 	testkit.Exec(w.t, w.store, `INSERT INTO workflow_execution
 			(execution, workflow_def, task_graph, status, variables, completed_tasks, failed_tasks, current_tasks)
-		SELECT $1, a.workflow_def, $3, 'running', coalesce(nullif($4::jsonb, 'null'), '{}'), $5, $6, $7 FROM action a WHERE a.id = $2`,
+		SELECT $1, a.workflow_def, $3, 'running', coalesce(nullif($4::jsonb, 'null'), '{}'), $5, $6,
+			$7 FROM action a WHERE a.id = $2`,
 		id, action.ID, graph, variables, p.completed, p.failed, replaced(p.current, inner))
 	definition, err := workflow.ParseTaskGraph(graph, nil)
 	require.NoError(w.t, err)
@@ -495,7 +501,7 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 		require.NoError(w.t, err)
 		name, index = name[:at], i
 	}
-	status := attune.Status(strings.TrimRight(words[1], "!?"))
+	status := lifecycle.Status(strings.TrimRight(words[1], "!?"))
 	asks := strings.HasSuffix(words[1], "?")
 	task := definition.Task(name)
 	require.NotNil(w.t, task, text)
@@ -513,7 +519,7 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 	}
 	id = testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
 		e.Parent, e.Status, e.WorkflowTask, e.RetryCount = &parent, status, about, retry
-		if status != attune.StatusRequested && task.Action != "core.ask" &&
+		if status != lifecycle.StatusRequested && task.Action != "core.ask" &&
 			!strings.HasPrefix(task.Action, "pk.inner") {
 			e.Worker = &w.worker
 		}
@@ -523,11 +529,13 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 		}
 	}).ID
 	if retry == 0 {
-		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+		testkit.Exec(w.t, w.store,
+			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
 			VALUES ($1, $2, $3, $4)`, w.workflowOf(parent), name, index, id)
 	}
 	if task.Action == "core.ask" || asks {
-		testkit.Exec(w.t, w.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'Deploy?', 'pending')`, id)
+		testkit.Exec(w.t, w.store,
+			`INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'Deploy?', 'pending')`, id)
 	}
 	return id, status.Terminal() && !strings.ContainsAny(words[1], "!?")
 }
@@ -554,7 +562,8 @@ func (w *world) goOn(all []*underWay, told map[int64]bool) {
 		var requested, ended []int64
 		for _, id := range w.ids(`SELECT id FROM execution e WHERE status = 'requested'
 				AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)`) {
-			due := testkit.Count(w.t, w.store, `WITH d AS (UPDATE execution_retry SET due = now() WHERE execution = $1 AND waiting RETURNING 1)
+			due := testkit.Count(w.t, w.store,
+				`WITH d AS (UPDATE execution_retry SET due = now() WHERE execution = $1 AND waiting RETURNING 1)
 				SELECT count(*) FROM d`, id) > 0
 			if due || w.requested(id) {
 				requested = append(requested, id)
@@ -583,7 +592,8 @@ func (w *world) ranOf(of *underWay) []string {
 	rows, err := w.store.Pool().Query(testkit.Context(w.t), `SELECT x.task FROM (
 			SELECT workflow_task ->> 'task_name' || coalesce('[' || (workflow_task ->> 'task_index') || ']', '') ||
 				CASE WHEN retry_count > 0 THEN '.' || retry_count ELSE '' END AS task, r.n
-			FROM unnest($1::bigint[]) WITH ORDINALITY r (id, n) JOIN execution e ON e.id = r.id WHERE e.parent IN ($2, $3)) x
+			FROM unnest($1::bigint[]) WITH ORDINALITY r (id, n) JOIN execution e ON e.id = r.id WHERE e.parent IN ($2,
+				$3)) x
 		ORDER BY x.task COLLATE "C"`, w.runs, of.id, of.inner)
 	require.NoError(w.t, err)
 	defer rows.Close()

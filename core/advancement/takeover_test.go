@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
 // existing makes a workflow as the existing engine leaves it: no state, no source,
 // children as executions that name their task, one row for each.
-func (w *world) existing(action testkit.ActionRow, params any, children map[string]attune.Status) int64 {
+func (w *world) existing(action testkit.ActionRow, params any, children map[string]lifecycle.Status) int64 {
 	w.t.Helper()
 	id := testkit.Execution(w.t, w.store, action,
-		func(e *testkit.ExecutionRow) { e.Status, e.Config = attune.StatusRunning, params }).ID
+		func(e *testkit.ExecutionRow) { e.Status, e.Config = lifecycle.StatusRunning, params }).ID
 	testkit.Exec(w.t, w.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, variables)
 		SELECT $1, a.workflow_def, $3, 'running', d.definition -> 'vars' FROM action a
 		JOIN workflow_definition d ON d.id = a.workflow_def WHERE a.id = $2`, id, action.ID, w.graphOf(action))
@@ -58,18 +58,19 @@ func (w *world) graphOf(action testkit.ActionRow) []byte {
 func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		children map[string]attune.Status
+		children map[string]lifecycle.Status
 		ran      []string
 	}{
 		"before its first child": {nil, []string{"a/0/0", "b/0/0"}},
-		"while the first runs":   {map[string]attune.Status{"a": attune.StatusScheduled}, []string{"a/0/0", "b/0/0"}},
-		"after the first":        {map[string]attune.Status{"a": attune.StatusCompleted}, []string{"b/0/0"}},
+		"while the first runs": {map[string]lifecycle.Status{"a": lifecycle.StatusScheduled}, []string{"a/0/0",
+			"b/0/0"}},
+		"after the first": {map[string]lifecycle.Status{"a": lifecycle.StatusCompleted}, []string{"b/0/0"}},
 		"while the second runs": {
-			map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled},
+			map[string]lifecycle.Status{"a": lifecycle.StatusCompleted, "b": lifecycle.StatusScheduled},
 			[]string{"b/0/0"},
 		},
 		"when all but it is done": {
-			map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted},
+			map[string]lifecycle.Status{"a": lifecycle.StatusCompleted, "b": lifecycle.StatusCompleted},
 			nil,
 		},
 	} {
@@ -77,7 +78,7 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
 			w.does = func(string, int, int) end {
-				return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
+				return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
 			}
 			id := w.existing(w.define("pk.chain", chain), map[string]any{"n": 7}, c.children)
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
@@ -101,12 +102,13 @@ func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
 		`{"nodes": {"a": {}}}`: "name has 0 characters",
 		`{"tasks": [{"name": "a", "action": "pk.a"}]}`: "tasks are missing: a workflow has at least one",
 	} {
-		id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusRequested})
-		testkit.Exec(t, w.store, `UPDATE workflow_execution SET task_graph = $2, completed_tasks = '{x}' WHERE execution = $1`, id, []byte(graph))
+		id := w.existing(action, nil, map[string]lifecycle.Status{"a": lifecycle.StatusRequested})
+		testkit.Exec(t, w.store,
+			`UPDATE workflow_execution SET task_graph = $2, completed_tasks = '{x}' WHERE execution = $1`, id, []byte(graph))
 		w.check(id)
 		w.poll()
 		status, result := w.outcome(id)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Contains(t, result["error"], "it was started by another engine and cannot be taken over: ")
 		require.Contains(t, result["error"], why)
 		require.Equal(t, "{x}", w.text(`SELECT completed_tasks FROM workflow_execution WHERE execution = $1`, id))

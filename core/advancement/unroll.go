@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -42,7 +42,7 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 	if c.before.Variables, err = variables(row.Variables); err != nil {
 		return 0, fmt.Errorf("workflow %d: %w", id, err)
 	}
-	if c.before.Status != attune.StatusRunning {
+	if c.before.Status != lifecycle.StatusRunning {
 		return 0, nil
 	}
 	if c.source, err = s.sources.get(ctx, q, *row.Source); err != nil {
@@ -167,7 +167,7 @@ func (s *Step) unrollPart(
 			}
 		}
 		if b.Refuse != "" {
-			b.Status, b.Result = attune.StatusFailed, text(map[string]any{"error": b.Refuse, "succeeded": false})
+			b.Status, b.Result = lifecycle.StatusFailed, text(map[string]any{"error": b.Refuse, "succeeded": false})
 		}
 		c.newExecutions = append(c.newExecutions, b)
 	}

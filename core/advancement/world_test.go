@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -38,7 +38,7 @@ func (r *relay) Published(_ int64, messages []outbox.Message) {
 
 // end is how a child ends.
 type end struct {
-	status attune.Status
+	status lifecycle.Status
 	result any
 }
 
@@ -64,7 +64,7 @@ func setup(t *testing.T) *world {
 	w := &world{
 		t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{},
 		sources: advancement.NewSources(),
-		does:    func(string, int, int) end { return end{status: attune.StatusCompleted} },
+		does:    func(string, int, int) end { return end{status: lifecycle.StatusCompleted} },
 	}
 	w.begin()
 	return w
@@ -248,9 +248,9 @@ func (w *world) run() {
 }
 
 // outcome is the status and the result of an execution.
-func (w *world) outcome(id int64) (attune.Status, map[string]any) {
+func (w *world) outcome(id int64) (lifecycle.Status, map[string]any) {
 	w.t.Helper()
-	var status attune.Status
+	var status lifecycle.Status
 	var raw []byte
 	require.NoError(w.t, w.store.Pool().QueryRow(testkit.Context(w.t),
 		`SELECT status, result FROM execution WHERE id = $1`, id).Scan(&status, &raw))
@@ -266,7 +266,7 @@ func (w *world) completes(id int64) map[string]any {
 	w.t.Helper()
 	w.run()
 	status, result := w.outcome(id)
-	require.Equal(w.t, attune.StatusCompleted, status, "%v\n%s", result, strings.Join(w.log(id), "\n"))
+	require.Equal(w.t, lifecycle.StatusCompleted, status, "%v\n%s", result, strings.Join(w.log(id), "\n"))
 	w.sound()
 	return result
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -107,8 +107,8 @@ func (c *advance) state() advanced {
 	if c.late != "" {
 		row.Status = string(c.late)
 	}
-	if state.Status == attune.StatusCanceling { // as published: only its execution still waits
-		row.Status, row.Error = string(attune.StatusCancelled), "Workflow cancelled"
+	if state.Status == lifecycle.StatusCanceling { // as published: only its execution still waits
+		row.Status, row.Error = string(lifecycle.StatusCancelled), "Workflow cancelled"
 	}
 	if c.plan.End != nil {
 		row.Error = c.plan.End.Error
@@ -142,7 +142,7 @@ func list(names []string) []string {
 // created the workflow and did not continue.
 func (c *advance) enters() bool {
 	return c.plan != nil && c.begun == nil &&
-		(c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
+		(c.parent.status == statusRequested || c.parent.status == lifecycle.StatusScheduling)
 }
 
 // tasks adds the new children to the open tasks.

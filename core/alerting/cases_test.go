@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
@@ -36,7 +36,7 @@ func (b *bundle) probed(ready int, health string) {
 		ready)
 }
 
-func (b *bundle) execution(status attune.Status, age time.Duration) {
+func (b *bundle) execution(status lifecycle.Status, age time.Duration) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "demo.sleep")
 	testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Age = status, age })
@@ -86,11 +86,11 @@ var cases = map[string]alertCase{
 			action := testkit.Action(b.t, b.store, "demo.sleep")
 			for range 12 {
 				testkit.Execution(b.t, b.store, action,
-					func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
+					func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusFailed })
 			}
 			for range 11 {
 				testkit.Execution(b.t, b.store, action,
-					func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
+					func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusCompleted })
 			}
 		},
 		undo: func(b *bundle) {
@@ -134,11 +134,11 @@ var cases = map[string]alertCase{
 		undo: func(b *bundle) { b.exec(`update worker set cordoned = false`) },
 	},
 	"stale_executions": {
-		make: func(b *bundle) { b.execution(attune.StatusScheduled, 6*time.Minute) },
+		make: func(b *bundle) { b.execution(lifecycle.StatusScheduled, 6*time.Minute) },
 		undo: func(b *bundle) { b.exec(`update execution set status = 'running' where action_ref = 'demo.sleep'`) },
 	},
 	"exec_stuck": {
-		make: func(b *bundle) { b.execution(attune.StatusScheduled, 11*time.Minute) },
+		make: func(b *bundle) { b.execution(lifecycle.StatusScheduled, 11*time.Minute) },
 		undo: func(b *bundle) { b.exec(`update execution set status = 'running' where action_ref = 'demo.sleep'`) },
 	},
 	"dlq_buildup": {
@@ -265,7 +265,7 @@ var cases = map[string]alertCase{
 			b.replica(0, "{}", "{}")
 			action, w := testkit.Action(b.t, b.store, "demo.sleep"), testkit.Worker(b.t, b.store, "w1")
 			for range 5 {
-				testkit.Execution(b.t, b.store, action, monitortest.Status(attune.StatusCompleted))
+				testkit.Execution(b.t, b.store, action, monitortest.Status(lifecycle.StatusCompleted))
 			}
 			b.exec(`alter table execution disable trigger user`)
 			b.exec(`update execution set created = now() - interval '1 hour', admitted_at = now() - interval '1 minute',
@@ -342,7 +342,7 @@ var cases = map[string]alertCase{
 			q := b.queue(func(r *testkit.StateRow) { r.Active = 1 })
 			testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"},
 				func(r *testkit.ExecutionRow) {
-					r.Status, r.AdmissionState = attune.StatusCompleted, &q.ID
+					r.Status, r.AdmissionState = lifecycle.StatusCompleted, &q.ID
 				})
 			b.exec(`update execution set finished_at = now() - interval '2 minutes' where action_ref = 'demo.sleep'`)
 		},

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -163,11 +163,11 @@ func TestTheAlertsAndTheOverviewHaveTheSameFindings(t *testing.T) {
 		values ($1, 'fresh', true, 0, now(), '{"valid_seconds": 60}')`, deaf.ID)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	for range 2 {
-		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning),
+		testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusRunning),
 			func(r *testkit.ExecutionRow) { r.Worker = &deaf.ID })
 	}
 	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{}' where id = $1`, w.Execution)
 	testkit.Exec(t, b.Store, `update workflow_execution set status = 'failed', open = false where id = $1`, w.ID)
 	require.NoError(t, CountEnds(t.Context(), b.Store, 0))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/alertevent"
+	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -20,15 +20,15 @@ type details struct {
 
 // announce emits an event for each alert that fires, in the same transaction, if the trigger exists.
 func (l *Loop) announce(ctx context.Context, tx *store.Tx, fired []store.RaiseAlertsRow) error {
-	alerts := make([]alertevent.Alert, len(fired))
+	alerts := make([]outbox.Alert, len(fired))
 	for i, alert := range fired {
 		alerts[i] = eventOf(alert)
 	}
-	return alertevent.Emit(ctx, tx, nil, alerts)
+	return outbox.EmitAlerts(ctx, tx, nil, alerts)
 }
 
-func eventOf(alert store.RaiseAlertsRow) alertevent.Alert {
-	e := alertevent.Alert{
+func eventOf(alert store.RaiseAlertsRow) outbox.Alert {
+	e := outbox.Alert{
 		Severity: alert.Severity, Category: "health", FailureType: alert.Rule, ComponentType: "executor",
 		ObservedAt: time.Now().UTC(), Summary: alert.Summary,
 		Details:       details{Rule: alert.Rule, Target: alert.Target, Value: alert.Value, Since: alert.Since.UTC()},

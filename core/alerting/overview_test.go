@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -58,11 +58,13 @@ func TestTheOverviewCountsItsParts(t *testing.T) {
 	testkit.Worker(t, b.Store, "ill", func(r *testkit.WorkerRow) { r.HeartbeatAge = 5 * time.Minute })
 	testkit.Worker(t, b.Store, "sensing", func(r *testkit.WorkerRow) { r.Role = "sensor" })
 	// Ids and times grow together, as they do in a live system.
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), monitortest.Aged(time.Hour))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusScheduled), monitortest.Aged(20*time.Minute))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), monitortest.Aged(5*time.Minute))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted), monitortest.Aged(time.Hour))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusScheduled),
+		monitortest.Aged(20*time.Minute))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted),
+		monitortest.Aged(5*time.Minute))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusRunning))
 	testkit.Execution(t, b.Store, action)
 	require.NoError(t, CountEnds(t.Context(), b.Store, 0))
 
@@ -93,7 +95,8 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	testkit.Worker(t, b.Store, "well")
 	testkit.Worker(t, b.Store, "kept", func(r *testkit.WorkerRow) { r.Cordoned = true })
 	mute := testkit.Worker(t, b.Store, "mute")
-	testkit.Exec(t, b.Store, `update worker set suspect_since = now() - interval '2 minutes', suspect_reason = 'its queue is gone' where id = $1`, mute.ID)
+	testkit.Exec(t, b.Store,
+		`update worker set suspect_since = now() - interval '2 minutes', suspect_reason = 'its queue is gone' where id = $1`, mute.ID)
 
 	o, err := b.Overview(t.Context())
 	require.NoError(t, err)
@@ -116,7 +119,7 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	running := testkit.Execution(t, b.Store, action,
-		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &mute.ID })
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = lifecycle.StatusRunning, &mute.ID })
 	why, err := b.Why(t.Context(), running.ID)
 	require.NoError(t, err)
 	require.Contains(t, why.Summary, "The worker is suspect.")
@@ -153,15 +156,18 @@ func TestAPublishedSchemaIsReadAsItIs(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")
-	e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning),
+	e := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusRunning),
 		func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
 	// Take away everything that Attune itself does not have.
 	testkit.Exec(t, b.Store, `drop table worker_load, admission_blocked, dead_letter, execution_history cascade`)
-	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade, drop column attempt cascade`)
+	testkit.Exec(t, b.Store,
+		`alter table execution drop column if exists finished_status cascade, drop column finished_at cascade, drop column attempt cascade`)
 	testkit.Exec(t, b.Store, `alter table worker drop column draining cascade`)
-	testkit.Exec(t, b.Store, `alter table execution_admission_state drop column active_count, drop column queued_count, drop column unlimited, drop column paused`)
-	testkit.Exec(t, b.Store, `insert into queue_stats (action_id, queue_length, active_count, max_concurrent, total_completed) values ($1, 5, 1, 1, 40)`, action.ID)
+	testkit.Exec(t, b.Store,
+		`alter table execution_admission_state drop column active_count, drop column queued_count, drop column unlimited, drop column paused`)
+	testkit.Exec(t, b.Store,
+		`insert into queue_stats (action_id, queue_length, active_count, max_concurrent, total_completed) values ($1, 5, 1, 1, 40)`, action.ID)
 
 	o, err := b.Overview(t.Context())
 	require.NoError(t, err)
@@ -172,7 +178,8 @@ func TestAPublishedSchemaIsReadAsItIs(t *testing.T) {
 	w, err := b.Workers(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, w.List[0].Assigned, "it is not counted")
-	x, err := b.Executions(t.Context(), monitor.ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed}}, 0)
+	x, err := b.Executions(t.Context(), monitor.ExecutionFilter{Statuses: []lifecycle.Status{lifecycle.StatusFailed}},
+		0)
 	require.NoError(t, err)
 	require.Len(t, x.List, 1)
 	d, err := b.Execution(t.Context(), e.ID)

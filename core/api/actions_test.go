@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
@@ -56,15 +56,16 @@ func TestEveryActionAnswersAsDescribed(t *testing.T) {
 	handler := acting(st)
 	action := testkit.Action(t, st, "demo.sleep")
 	worker := testkit.Worker(t, st, "w-1")
-	at := func(status attune.Status) int64 {
+	at := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-			if e.Status = status; status != attune.StatusRequested {
+			if e.Status = status; status != lifecycle.StatusRequested {
 				e.Worker = &worker.ID
 			}
 		}).ID
 	}
-	waits, runs, completed, failed := at(attune.StatusRequested), at(attune.StatusRunning), at(attune.StatusCompleted),
-		at(attune.StatusFailed)
+	waits, runs, completed, failed := at(lifecycle.StatusRequested), at(lifecycle.StatusRunning),
+		at(lifecycle.StatusCompleted),
+		at(lifecycle.StatusFailed)
 	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &runs }).ID
 	for _, c := range []struct {
 		act    string
@@ -118,10 +119,11 @@ func TestEveryActionAnswersAsDescribed(t *testing.T) {
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
 	s.check(t, "415", answer, s.Components.Responses["PublishedError"].Content["application/json"].Schema)
 
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, waits))
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, runs))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, child), "the tree")
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where id = $1 and result->>'message' = 'enough'
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, st, waits))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, st, runs))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, st, child), "the tree")
+	require.Equal(t, 1, testkit.Count(t, st,
+		`select count(*) from execution where id = $1 and result->>'message' = 'enough'
 		and result->>'cancelled_by' = 'http without a token'`, waits))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, failed))
 }
@@ -154,7 +156,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, code, name)
 		require.Equal(t, "application/problem+json", kind)
 	}
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, id))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, st, id))
 	for _, host := range []string{"localhost:8080", "[::1]:8080", "127.0.0.1"} {
 		code, _, _ := post(t, handler, url, "", func(r *http.Request) { r.Host = host })
 		require.NotEqual(t, http.StatusForbidden, code, host)
@@ -186,10 +188,11 @@ func TestActsNeedTheScopeOperate(t *testing.T) {
 		code, _, _ := post(t, server.Handler(), url, "", with(secret))
 		require.Equal(t, want, code, secret)
 	}
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, id))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, st, id))
 	code, _, _ := post(t, server.Handler(), url, "", with("other"))
 	require.Equal(t, http.StatusOK, code)
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where actor = 'token bot' and action = 'execution.cancel' and target_id = $1`, id))
+	require.Equal(t, 1, testkit.Count(t, st,
+		`select count(*) from operator_audit where actor = 'token bot' and action = 'execution.cancel' and target_id = $1`, id))
 }
 
 func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
@@ -201,6 +204,7 @@ func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
 	for _, act := range []string{"cancel", "retry"} {
 		code, _, answer := post(t, acting(st), "/api/v1/executions/1/"+act, "")
 		require.Equal(t, http.StatusServiceUnavailable, code, act)
-		require.Equal(t, "the database refuses connections, nothing listens there", cmp.Or(answer["detail"], answer["error"]))
+		require.Equal(t, "the database refuses connections, nothing listens there", cmp.Or(answer["detail"],
+			answer["error"]))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -215,7 +215,7 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, requestError("the body could not be read")
 	}
-	if err := bounds.JSON("", raw); err != nil {
+	if err := jsonvalue.Check("", raw); err != nil {
 		return nil, &statusError{http.StatusUnprocessableEntity, "the body: " + err.Error()}
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(raw) > 0 &&

@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/token"
@@ -25,30 +25,30 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 	handler := acting(st)
 	worker := testkit.Worker(t, st, "w-1")
 	action := testkit.Action(t, st, "demo.sleep")
-	at := func(status attune.Status) int64 {
+	at := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-			if e.Status = status; status == attune.StatusRunning || status == attune.StatusScheduled {
+			if e.Status = status; status == lifecycle.StatusRunning || status == lifecycle.StatusScheduled {
 				e.Worker = &worker.ID
 			}
 		}).ID
 	}
-	running := at(attune.StatusRunning)
+	running := at(lifecycle.StatusRunning)
 	for _, c := range []struct {
 		id     int64
 		code   int
 		status string // of the execution in the answer
 		answer string // code and error of a refusal
 	}{
-		{id: at(attune.StatusRequested), code: 200, status: "cancelled"},
-		{id: at(attune.StatusScheduling), code: 200, status: "cancelled"},
+		{id: at(lifecycle.StatusRequested), code: 200, status: "cancelled"},
+		{id: at(lifecycle.StatusScheduling), code: 200, status: "cancelled"},
 		{id: running, code: 200, status: "canceling"},
 		{id: running, code: 200, status: "canceling"},
 		{
-			id: at(attune.StatusCompleted), code: 409,
+			id: at(lifecycle.StatusCompleted), code: 409,
 			answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled",
 		},
 		{
-			id: at(attune.StatusAbandoned), code: 409,
+			id: at(lifecycle.StatusAbandoned), code: 409,
 			answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled",
 		},
 		{id: 999_999, code: 404, answer: "NOT_FOUND Execution with ID %d not found"},
@@ -83,7 +83,7 @@ func TestPublishedTokensCancel(t *testing.T) {
 	}).Handler()
 	testkit.Exec(t, st, `insert into identity (id, login) values (7, 'ann')`)
 	action := testkit.Action(t, st, "demo.sleep")
-	parent := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	parent := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &parent }).ID
 	grandchild := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &child }).ID
 	other := testkit.Execution(t, st, action).ID
@@ -123,9 +123,9 @@ func TestPublishedTokensCancel(t *testing.T) {
 			require.Equal(t, c.answer, answer)
 		}
 		if c.actor != "" {
-			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, c.id))
+			require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, st, c.id))
 			require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where actor = $2 and action = 'execution.cancel' and target_id = $1`, c.id, c.actor))
 		}
 	}
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, child))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, st, child))
 }

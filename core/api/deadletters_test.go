@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -81,14 +81,14 @@ func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
 	st := testkit.Store(t)
 	handler := acting(st)
 	action := testkit.Action(t, st, "demo.sleep")
-	at := func(status attune.Status) int64 {
+	at := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
 	}
-	failed, again := apitest.DeadLetter(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
+	failed, again := apitest.DeadLetter(t, st, at(lifecycle.StatusFailed), "failed"), at(lifecycle.StatusFailed)
 	first, second := apitest.DeadLetter(t, st, again, ""), apitest.DeadLetter(t, st, again, "")
-	completed := apitest.DeadLetter(t, st, at(attune.StatusCompleted), "stale")
+	completed := apitest.DeadLetter(t, st, at(lifecycle.StatusCompleted), "stale")
 	event, other := apitest.DeadLetter(t, st, 0, ""), apitest.DeadLetter(t, st, 0, "")
-	running := apitest.DeadLetter(t, st, at(attune.StatusRunning), "")
+	running := apitest.DeadLetter(t, st, at(lifecycle.StatusRunning), "")
 	for _, c := range []struct {
 		act    string
 		id     any

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/trace"
@@ -84,7 +84,7 @@ func emitProblem(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
 	mismatch, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
 	invalid, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
-	tooDeep, isTooDeep := errors.AsType[*bounds.Error](err)
+	tooDeep, isTooDeep := errors.AsType[*jsonvalue.Error](err)
 	switch {
 	case errors.Is(err, submit.ErrKeyUsed):
 		return &statusError{http.StatusUnprocessableEntity, err.Error()}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -31,18 +31,18 @@ const (
 
 // executionBody is an execution in the published format.
 type executionBody struct {
-	ID          int64           `json:"id"`
-	Action      *int64          `json:"action"`
-	ActionRef   string          `json:"action_ref"`
-	Config      json.RawMessage `json:"config"`
-	Parent      *int64          `json:"parent"`
-	Enforcement *int64          `json:"enforcement"`
-	Executor    *int64          `json:"executor"`
-	Worker      *int64          `json:"worker"`
-	Status      attune.Status   `json:"status"`
-	Result      json.RawMessage `json:"result"`
-	Created     time.Time       `json:"created"`
-	Updated     time.Time       `json:"updated"`
+	ID          int64            `json:"id"`
+	Action      *int64           `json:"action"`
+	ActionRef   string           `json:"action_ref"`
+	Config      json.RawMessage  `json:"config"`
+	Parent      *int64           `json:"parent"`
+	Enforcement *int64           `json:"enforcement"`
+	Executor    *int64           `json:"executor"`
+	Worker      *int64           `json:"worker"`
+	Status      lifecycle.Status `json:"status"`
+	Result      json.RawMessage  `json:"result"`
+	Created     time.Time        `json:"created"`
+	Updated     time.Time        `json:"updated"`
 
 	PermissionSetRefs       []string        `json:"permission_set_refs,omitempty"`
 	ArtifactRetentionPolicy string          `json:"artifact_retention_policy,omitempty"`
@@ -57,15 +57,15 @@ type executionBody struct {
 
 // summaryBody is an execution in a list.
 type summaryBody struct {
-	ID          int64         `json:"id"`
-	ActionRef   string        `json:"action_ref"`
-	Status      attune.Status `json:"status"`
-	Parent      *int64        `json:"parent"`
-	Enforcement *int64        `json:"enforcement"`
-	RuleRef     *string       `json:"rule_ref"`
-	TriggerRef  *string       `json:"trigger_ref"`
-	Created     time.Time     `json:"created"`
-	Updated     time.Time     `json:"updated"`
+	ID          int64            `json:"id"`
+	ActionRef   string           `json:"action_ref"`
+	Status      lifecycle.Status `json:"status"`
+	Parent      *int64           `json:"parent"`
+	Enforcement *int64           `json:"enforcement"`
+	RuleRef     *string          `json:"rule_ref"`
+	TriggerRef  *string          `json:"trigger_ref"`
+	Created     time.Time        `json:"created"`
+	Updated     time.Time        `json:"updated"`
 
 	StartedAt         *time.Time      `json:"started_at,omitempty"`
 	WorkflowTask      json.RawMessage `json:"workflow_task,omitempty"`
@@ -233,9 +233,9 @@ func (s *Server) executionStats(r *http.Request, _ *caller) (int, any, error) {
 	for _, row := range rows {
 		group := string(row.Status)
 		switch row.Status {
-		case attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled:
+		case lifecycle.StatusRequested, lifecycle.StatusScheduling, lifecycle.StatusScheduled:
 			group = "pending"
-		case attune.StatusCanceling:
+		case lifecycle.StatusCanceling:
 			group = "cancelled"
 		}
 		counts[group] += row.N
@@ -285,7 +285,7 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 	f := &executionFilter{}
 	f.Status, f.Ended, f.Actions = query.Get("status"), []string{}, []int64{}
 	if f.Status != "" {
-		status, err := attune.ParseStatus(f.Status)
+		status, err := lifecycle.ParseStatus(f.Status)
 		if err != nil {
 			return nil, requestError("Invalid execution status: " + f.Status)
 		}
@@ -345,13 +345,13 @@ func likeRef(ref string) string {
 // otherwise by the page.
 func (s *Server) lead(r *http.Request, f *executionFilter) error {
 	rest := *f // the filters beside the leading one
-	status := attune.Status(f.Status)
+	status := lifecycle.Status(f.Status)
 	switch {
 	case f.Parent != 0:
 		f.Lead, rest.Parent = "parent", 0
 	case f.Enforcement != 0:
 		f.Lead = "enforcement"
-	case status.Terminal() && status != attune.StatusCompleted:
+	case status.Terminal() && status != lifecycle.StatusCompleted:
 		f.Lead, f.Ended, rest.Status = "ended", []string{f.Status}, ""
 	case f.Status != "" && !status.Terminal():
 		f.Lead = "unended"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -237,7 +237,7 @@ func newFleet(t *testing.T) *fleet {
 	testkit.Exec(t, f.store, `insert into identity (id, login) values (77, 'ann')`)
 	f.rule = int64(testkit.Count(t, f.store, `insert into enforcement (rule_ref, trigger_ref, event, payload, config)
 		values ('door.opened', 'door.sensor', 1, '{}', '{}') returning id`))
-	add := func(ref string, status attune.Status, more string, args ...any) int64 {
+	add := func(ref string, status lifecycle.Status, more string, args ...any) int64 {
 		action := testkit.Count(t, f.store, `select coalesce((select id from action where ref = $1), 0)`, ref)
 		row := testkit.ActionRow{ID: int64(action), Ref: ref}
 		if action == 0 {
@@ -250,13 +250,13 @@ func newFleet(t *testing.T) *fleet {
 		f.all = append(f.all, id)
 		return id
 	}
-	f.parent = add("demo.flow", attune.StatusRunning, "")
-	add("demo.a", attune.StatusRequested, "parent = $1", f.parent)
-	add("demo.a", attune.StatusRunning, `status = 'failed', parent = $1, result = '{"error": "Disk FULL"}'`, f.parent)
-	add("demo.b", attune.StatusCompleted, `enforcement = $1`, f.rule)
-	child := add("demo.a", attune.StatusCompleted, `enforcement = $1, parent = $2`, f.rule, f.all[3])
-	add("other.a", attune.StatusFailed, `executor = 77, original_execution = $1`, child)
-	add("demo_a.x", attune.StatusFailed, `action = null`)
+	f.parent = add("demo.flow", lifecycle.StatusRunning, "")
+	add("demo.a", lifecycle.StatusRequested, "parent = $1", f.parent)
+	add("demo.a", lifecycle.StatusRunning, `status = 'failed', parent = $1, result = '{"error": "Disk FULL"}'`, f.parent)
+	add("demo.b", lifecycle.StatusCompleted, `enforcement = $1`, f.rule)
+	child := add("demo.a", lifecycle.StatusCompleted, `enforcement = $1, parent = $2`, f.rule, f.all[3])
+	add("other.a", lifecycle.StatusFailed, `executor = 77, original_execution = $1`, child)
+	add("demo_a.x", lifecycle.StatusFailed, `action = null`)
 	return f
 }
 
@@ -536,8 +536,8 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `insert into identity (id, login, frozen) values (7, 'ann', false), (8, 'bob', true)`)
 	action := testkit.Action(t, st, "demo.a")
-	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
-	ended := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
+	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
+	ended := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }).ID
 	signer := token.New([]byte(jwtSecret))
 	ofExecution := func(id int64) string {
 		text, err := signer.Sign(token.ExecutionClaims{
@@ -669,7 +669,7 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		ID:  int64(testkit.Count(t, st, `select id from action where ref = 'demo.a'`)),
 		Ref: "demo.a",
 	}
-	id := testkit.Execution(t, st, own, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	id := testkit.Execution(t, st, own, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	testkit.Exec(t, st, `update execution set executor = 7 where id = $1`, id)
 	bearer := func(workflow string, sets ...string) string {
 		text, err := token.New([]byte(jwtSecret)).Sign(token.ExecutionClaims{

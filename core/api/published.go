@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/token"
@@ -42,7 +42,7 @@ func (s *Server) publishes(mux *routes) {
 	read := func(path string, handle func(*http.Request, *caller) (int, any, error)) {
 		mux.Handle("GET "+path, s.published(ScopeRead, handle))
 	}
-	for _, status := range attune.Statuses { // a pattern would collide with those of one execution
+	for _, status := range lifecycle.Statuses { // a pattern would collide with those of one execution
 		read("/api/v1/executions/status/"+string(status),
 			s.listBy("status", func(*http.Request) string { return string(status) }))
 	}

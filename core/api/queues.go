@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
@@ -201,7 +201,7 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 	case errors.Is(err, monitor.ErrUnmigrated):
 		return http.StatusServiceUnavailable, monitor.ErrUnmigrated.Error()
 	}
-	if invalid, ok := errors.AsType[*bounds.Error](err); ok {
+	if invalid, ok := errors.AsType[*jsonvalue.Error](err); ok {
 		return http.StatusUnprocessableEntity, invalid.Error()
 	}
 	if invalidValue(err) {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -71,7 +71,7 @@ func TestRoutesAreThoseOfTheDescription(t *testing.T) {
 			}
 		}
 	}
-	for _, status := range attune.Statuses { // each is a route
+	for _, status := range lifecycle.Statuses { // each is a route
 		delete(served, "GET /api/v1/executions/status/"+string(status))
 	}
 	served["GET /api/v1/executions/status/{status}"] = true
@@ -122,7 +122,7 @@ func TestEveryWriteIsAudited(t *testing.T) {
 
 	action := testkit.Action(t, st, "demo.sleep")
 	testkit.Exec(t, st, `insert into trigger (ref, label) values ('demo.door', 'x')`)
-	executionIn := func(status attune.Status) int64 {
+	executionIn := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
 	}
 	deadLetter := func(decision, reason string) int64 {
@@ -160,11 +160,11 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		},
 		{path: "/api/v1/events", body: `{"trigger_ref": "demo.door"}`, other: `select count(*) from event`},
 		{
-			path: fmt.Sprintf("/api/v1/executions/%d/cancel", executionIn(attune.StatusRequested)), body: only,
+			path: fmt.Sprintf("/api/v1/executions/%d/cancel", executionIn(lifecycle.StatusRequested)), body: only,
 			action: "execution.cancel",
 		},
 		{
-			path: fmt.Sprintf("/api/v1/executions/%d/retry", executionIn(attune.StatusFailed)), body: only,
+			path: fmt.Sprintf("/api/v1/executions/%d/retry", executionIn(lifecycle.StatusFailed)), body: only,
 			action: "execution.retry",
 		},
 		{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -21,7 +21,7 @@ func TestWhyOfWorkersAndRetriesIsAsDescribed(t *testing.T) {
 	action := testkit.Action(t, st, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
 	testkit.Worker(t, st, "cordoned", func(r *testkit.WorkerRow) { r.Cordoned = true })
 	failed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) {
-		r.Status, r.Result = attune.StatusFailed, map[string]any{"error": "no workers available"}
+		r.Status, r.Result = lifecycle.StatusFailed, map[string]any{"error": "no workers available"}
 	})
 	again := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
 	testkit.Exec(t, st, `insert into execution_retry (failed, execution, reason, due, requested_by)

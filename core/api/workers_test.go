@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
@@ -48,7 +48,7 @@ func TestEveryActionOnWorkersAnswersAsDescribed(t *testing.T) {
 	// named like the other's id
 	gone := testkit.Worker(t, st, fmt.Sprint(works), func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
 	running := testkit.Execution(t, st, action,
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, lifecycle.StatusRunning })
 	testkit.Hold(t, st, running.ID, 1)
 	require.NoError(t, link.DeclareWorker(testkit.Context(t), gone, 0))
 	for _, c := range []struct {

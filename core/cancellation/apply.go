@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
@@ -59,13 +59,13 @@ func (r Request) withDefaults() Request {
 type Result struct {
 	ID int64 `json:"id"`
 	// Retry is the retry of ID that was stopped in its place.
-	Retry      int64         `json:"repetition,omitempty"`
-	ActionRef  string        `json:"action_ref,omitempty"`
-	Outcome    Outcome       `json:"outcome"`
-	Was        attune.Status `json:"was,omitempty"`    // the status before
-	Status     attune.Status `json:"status,omitempty"` // the status now
-	WorkerID   int64         `json:"worker_id,omitempty"`
-	WorkerName string        `json:"worker_name,omitempty"`
+	Retry      int64            `json:"repetition,omitempty"`
+	ActionRef  string           `json:"action_ref,omitempty"`
+	Outcome    Outcome          `json:"outcome"`
+	Was        lifecycle.Status `json:"was,omitempty"`    // the status before
+	Status     lifecycle.Status `json:"status,omitempty"` // the status now
+	WorkerID   int64            `json:"worker_id,omitempty"`
+	WorkerName string           `json:"worker_name,omitempty"`
 	// WorkerGone reports that the worker is dead and got no message.
 	WorkerGone bool `json:"worker_gone,omitempty"`
 
@@ -190,7 +190,7 @@ func (p *page) decide() {
 		failed := row.Held != 0 && row.Held != target.StateID
 		if row.Retry != 0 || failed || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
 			p.Again = append(p.Again, target.Named)
-			if row.Status != attune.StatusCancelled {
+			if row.Status != lifecycle.StatusCancelled {
 				p.stored = append(p.stored, row.ID) // see recorded
 			}
 			continue
@@ -205,7 +205,7 @@ func (p *page) decide() {
 			p.record(row, rule)
 		}
 		result := resultOf(target, row, rule)
-		if p.request.stored[row.ID] && row.Status == attune.StatusCancelled {
+		if p.request.stored[row.ID] && row.Status == lifecycle.StatusCancelled {
 			result.Outcome = Cancelled
 		}
 		p.Results = append(p.Results, result)
@@ -243,9 +243,9 @@ func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule
 	}
 	switch rule.Step {
 	case StepEnd:
-		r.Outcome, r.Status = Cancelled, attune.StatusCancelled
+		r.Outcome, r.Status = Cancelled, lifecycle.StatusCancelled
 	case StepAsk, StepAgain, StepWait:
-		r.Outcome, r.Status, r.WorkerGone = Asked, attune.StatusCanceling, row.Gone
+		r.Outcome, r.Status, r.WorkerGone = Asked, lifecycle.StatusCanceling, row.Gone
 	case StepNone:
 	}
 	return r

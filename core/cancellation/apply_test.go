@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -17,7 +17,7 @@ import (
 // The table has every status, each of its transitions is legal, and terminal statuses have none (S8).
 func TestTheTableIsCompleteAndLegal(t *testing.T) {
 	t.Parallel()
-	for _, status := range attune.Statuses {
+	for _, status := range lifecycle.Statuses {
 		for _, f := range []cancellation.Facts{
 			{Status: status},
 			{Status: status, Worker: true},
@@ -31,15 +31,15 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 			require.NotEmpty(t, rule.Why)
 			switch rule.Step {
 			case cancellation.StepEnd:
-				require.True(t, attune.CanMove(status, attune.StatusCancelled), "%+v", f)
+				require.True(t, lifecycle.CanMove(status, lifecycle.StatusCancelled), "%+v", f)
 			case cancellation.StepAsk:
-				require.True(t, attune.CanMove(status, attune.StatusCanceling), "%+v", f)
+				require.True(t, lifecycle.CanMove(status, lifecycle.StatusCanceling), "%+v", f)
 				require.True(t, f.Worker || f.Tends, "only a worker or a workflow can be asked: %+v", f)
 			case cancellation.StepWait:
-				require.Equal(t, attune.StatusCanceling, status)
+				require.Equal(t, lifecycle.StatusCanceling, status)
 				require.True(t, f.Tends)
 			case cancellation.StepAgain:
-				require.Equal(t, attune.StatusCanceling, status)
+				require.Equal(t, lifecycle.StatusCanceling, status)
 				require.True(t, f.Worker, "only a worker can be asked: %+v", f)
 			case cancellation.StepNone:
 				require.True(t, status.Terminal(), "%+v", f)
@@ -63,29 +63,31 @@ func TestTheOutcomeOfEveryStatus(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		id     int64
-		want   attune.Status
+		want   lifecycle.Status
 		worker *testkit.WorkerRow // the receiver of a message
 	}{
-		{"requested", b.at(t, attune.StatusRequested, nil), attune.StatusCancelled, nil},
-		{"scheduling", b.at(t, attune.StatusScheduling, nil), attune.StatusCancelled, nil},
-		{"scheduled, fenced", b.at(t, attune.StatusScheduled, &b.fenced), attune.StatusCancelled, &b.fenced},
-		{"scheduled, not fenced", b.at(t, attune.StatusScheduled, &b.plain), attune.StatusCanceling, &b.plain},
-		{"running", b.at(t, attune.StatusRunning, &b.fenced), attune.StatusCanceling, &b.fenced},
-		{"running, not fenced", b.at(t, attune.StatusRunning, &b.plain), attune.StatusCanceling, &b.plain},
-		{"running without a worker", b.at(t, attune.StatusRunning, nil), attune.StatusCancelled, nil},
-		{"canceling", b.at(t, attune.StatusCanceling, &b.plain, age(time.Hour)), attune.StatusCanceling, &b.plain},
-		{"canceling without a worker", b.at(t, attune.StatusCanceling, nil), attune.StatusCancelled, nil},
+		{"requested", b.at(t, lifecycle.StatusRequested, nil), lifecycle.StatusCancelled, nil},
+		{"scheduling", b.at(t, lifecycle.StatusScheduling, nil), lifecycle.StatusCancelled, nil},
+		{"scheduled, fenced", b.at(t, lifecycle.StatusScheduled, &b.fenced), lifecycle.StatusCancelled, &b.fenced},
+		{"scheduled, not fenced", b.at(t, lifecycle.StatusScheduled, &b.plain), lifecycle.StatusCanceling, &b.plain},
+		{"running", b.at(t, lifecycle.StatusRunning, &b.fenced), lifecycle.StatusCanceling, &b.fenced},
+		{"running, not fenced", b.at(t, lifecycle.StatusRunning, &b.plain), lifecycle.StatusCanceling, &b.plain},
+		{"running without a worker", b.at(t, lifecycle.StatusRunning, nil), lifecycle.StatusCancelled, nil},
+		{"canceling", b.at(t, lifecycle.StatusCanceling, &b.plain, age(time.Hour)), lifecycle.StatusCanceling,
+			&b.plain},
+		{"canceling without a worker", b.at(t, lifecycle.StatusCanceling, nil), lifecycle.StatusCancelled, nil},
 		{
-			"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling,
+			"canceling, not started", unstarted(b.at(t, lifecycle.StatusCanceling, &b.plain)),
+			lifecycle.StatusCanceling,
 			&b.plain,
 		},
 		{
-			"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))),
-			attune.StatusCancelled, &b.plain,
+			"canceling, long not started", unstarted(b.at(t, lifecycle.StatusCanceling, &b.plain, age(time.Minute))),
+			lifecycle.StatusCancelled, &b.plain,
 		},
 		{
-			"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)),
-			attune.StatusCancelled, &b.fenced,
+			"canceling, never to be started", unstarted(b.at(t, lifecycle.StatusCanceling, &b.fenced)),
+			lifecycle.StatusCancelled, &b.fenced,
 		},
 	} {
 		was := testkit.StatusOf(t, b.store, c.id)
@@ -95,8 +97,9 @@ func TestTheOutcomeOfEveryStatus(t *testing.T) {
 		require.Equal(t, c.want, testkit.StatusOf(t, b.store, c.id), c.name)
 		require.Equal(t, 1,
 			b.count(t,
-				`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, c.id), c.name)
-		if c.want == attune.StatusCancelled {
+				`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`,
+				c.id), c.name)
+		if c.want == lifecycle.StatusCancelled {
 			require.Equal(t, cancellation.Cancelled, result.Outcome, c.name)
 			b.requireEnd(t, c.id, sent[0])
 			sent = sent[1:]
@@ -118,7 +121,7 @@ func TestTheOutcomeOfEveryStatus(t *testing.T) {
 func TestEndedExecutionsStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, status := range attune.TerminalStatuses {
+	for _, status := range lifecycle.TerminalStatuses {
 		id := b.at(t, status, &b.plain)
 		result, sent := b.one(t, id)
 		require.Equal(t, cancellation.Ended, result.Outcome)
@@ -126,7 +129,7 @@ func TestEndedExecutionsStay(t *testing.T) {
 		require.Empty(t, sent)
 		require.Equal(t, status, testkit.StatusOf(t, b.store, id))
 		noted := b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, id)
-		require.Equal(t, status != attune.StatusCompleted && status != attune.StatusCancelled, noted == 1,
+		require.Equal(t, status != lifecycle.StatusCompleted && status != lifecycle.StatusCancelled, noted == 1,
 			"S15: what failed and might be about to be repeated is not: %s", status)
 	}
 	result, _ := b.one(t, 999_999)
@@ -137,9 +140,9 @@ func TestEndedExecutionsStay(t *testing.T) {
 func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	first := b.at(t, attune.StatusFailed, &b.plain)
-	second := b.retryOf(t, first, attune.StatusFailed, false)
-	third := b.retryOf(t, second, attune.StatusRequested, true)
+	first := b.at(t, lifecycle.StatusFailed, &b.plain)
+	second := b.retryOf(t, first, lifecycle.StatusFailed, false)
+	third := b.retryOf(t, second, lifecycle.StatusRequested, true)
 
 	page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Reason: "enough"}, first, second, third)
 	require.NoError(t, err)
@@ -151,7 +154,7 @@ func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 	}
 	require.Len(t, page.Messages, 1, "S14: one end")
 	b.requireEnd(t, third, page.Messages[0])
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, first))
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b.store, first))
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_retry WHERE waiting`))
 }
 
@@ -159,12 +162,13 @@ func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 func TestInquiriesOfACancelledExecutionEndWithIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.at(t, attune.StatusRunning, nil)
+	id := b.at(t, lifecycle.StatusRunning, nil)
 	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)
 	testkit.Exec(t, b.store, `WITH def AS (
 			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
 			SELECT 'pk.flow', pack, pack_ref, 'flow', '1', '{}' FROM action WHERE id = $2 RETURNING id)
-		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1, id, '{}', 'running' FROM def`, id, b.action.ID)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1, id, '{}',
+			'running' FROM def`, id, b.action.ID)
 	b.one(t, id)
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'cancelled'`, id))
 	require.Equal(t, 1,
@@ -176,7 +180,7 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	gone := testkit.Worker(t, b.store, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
-	result, sent := b.one(t, b.at(t, attune.StatusRunning, &gone))
+	result, sent := b.one(t, b.at(t, lifecycle.StatusRunning, &gone))
 	require.Equal(t, cancellation.Asked, result.Outcome)
 	require.True(t, result.WorkerGone)
 	require.Empty(t, sent)
@@ -186,7 +190,7 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.at(t, attune.StatusRunning, &b.plain)
+	id := b.at(t, lifecycle.StatusRunning, &b.plain)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor IS NULL`, id),
 		"the trigger notes it")
@@ -201,11 +205,11 @@ func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 func TestPreviewEqualsApply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	failed := b.at(t, attune.StatusFailed, &b.plain)
-	b.retryOf(t, failed, attune.StatusRequested, true)
+	failed := b.at(t, lifecycle.StatusFailed, &b.plain)
+	b.retryOf(t, failed, lifecycle.StatusRequested, true)
 	ids := []int64{
-		b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, &b.plain),
-		b.at(t, attune.StatusCompleted, &b.plain), failed, 999_999,
+		b.at(t, lifecycle.StatusRequested, nil), b.at(t, lifecycle.StatusRunning, &b.plain),
+		b.at(t, lifecycle.StatusCompleted, &b.plain), failed, 999_999,
 	}
 	request := cancellation.Request{Actor: "ann"}
 	preview, err := cancellation.Preview(testkit.Context(t), b.store.Queries, request, ids)
@@ -247,22 +251,25 @@ func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 		acts   func(id int64) int64
 	}{
 		"repeated": {
-			b.at(t, attune.StatusFailed, &b.plain),
+			b.at(t, lifecycle.StatusFailed, &b.plain),
 			func(tx pgx.Tx, id int64) error {
 				return tx.QueryRow(t.Context(), `WITH made AS (
 						INSERT INTO execution (action, action_ref, retry_count, original_execution)
-						SELECT action, action_ref, 1, id FROM execution WHERE id = $1 RETURNING id, original_execution), noted AS (
-						INSERT INTO execution_retry (failed, execution, reason, due) SELECT original_execution, id, 'x', now() FROM made)
+						SELECT action, action_ref, 1, id FROM execution WHERE id = $1 RETURNING id,
+							original_execution), noted AS (
+						INSERT INTO execution_retry (failed, execution, reason, due) SELECT original_execution, id,
+							'x', now() FROM made)
 					SELECT id FROM made`, id).Scan(&retry)
 			},
 			func(int64) int64 { return retry },
 		},
 		"enqueued": {
-			b.at(t, attune.StatusRequested, nil),
+			b.at(t, lifecycle.StatusRequested, nil),
 			func(tx pgx.Tx, id int64) error {
 				_, err := tx.Exec(t.Context(), `WITH counted AS (
 						UPDATE execution_admission_state SET queued_count = 1, next_queue_order = 2 WHERE id = $1)
-					INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`, state.ID, id)
+					INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1,
+						$2, 'queued', 1)`, state.ID, id)
 				return err
 			},
 			func(id int64) int64 { return id },
@@ -303,10 +310,10 @@ func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 func TestAWithdrawalLeavesWhatWorkersHave(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	waiting, parent := b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, nil)
+	waiting, parent := b.at(t, lifecycle.StatusRequested, nil), b.at(t, lifecycle.StatusRunning, nil)
 	held := []int64{
-		b.at(t, attune.StatusScheduled, &b.fenced), b.at(t, attune.StatusRunning, &b.plain),
-		b.at(t, attune.StatusCanceling, &b.plain),
+		b.at(t, lifecycle.StatusScheduled, &b.fenced), b.at(t, lifecycle.StatusRunning, &b.plain),
+		b.at(t, lifecycle.StatusCanceling, &b.plain),
 	}
 	testkit.Exec(t, b.store, `DELETE FROM execution_cancel`) // that of the third
 	page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Waiting: true},
@@ -325,15 +332,15 @@ func TestAWithdrawalLeavesWhatWorkersHave(t *testing.T) {
 func TestWritesAboutChangedRowsFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.at(t, attune.StatusScheduled, &b.fenced)
+	id := b.at(t, lifecycle.StatusScheduled, &b.fenced)
 	for name, c := range map[string]struct {
-		status  attune.Status
+		status  lifecycle.Status
 		worker  int64
 		attempt int32
 	}{
-		"status":  {attune.StatusRunning, b.fenced.ID, 1},
-		"worker":  {attune.StatusScheduled, b.plain.ID, 1},
-		"attempt": {attune.StatusScheduled, b.fenced.ID, 2},
+		"status":  {lifecycle.StatusRunning, b.fenced.ID, 1},
+		"worker":  {lifecycle.StatusScheduled, b.plain.ID, 1},
+		"attempt": {lifecycle.StatusScheduled, b.fenced.ID, 2},
 	} {
 		ids, statuses := []int64{id}, []string{string(c.status)}
 		workers, attempts := []int64{c.worker}, []int32{c.attempt}
@@ -344,14 +351,14 @@ func TestWritesAboutChangedRowsFail(t *testing.T) {
 			Ids: ids, Statuses: statuses, Workers: workers, Attempts: attempts,
 		}), "executions asked to stop", name)
 	}
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, id))
 }
 
 // A question that another service asks about an execution which a worker had stays open when that one is cancelled.
 func TestQuestionsAboutWorkOfAWorkerStayOpen(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.at(t, attune.StatusScheduled, &b.fenced)
+	id := b.at(t, lifecycle.StatusScheduled, &b.fenced)
 	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)
 	result, _ := b.one(t, id)
 	require.Equal(t, cancellation.Cancelled, result.Outcome)
@@ -362,7 +369,7 @@ func TestQuestionsAboutWorkOfAWorkerStayOpen(t *testing.T) {
 func TestAStartedExecutionWaitsForItsWorker(t *testing.T) {
 	t.Parallel()
 	started := cancellation.Facts{
-		Status: attune.StatusCanceling, Worker: true, Fences: true, Started: true, Since: time.Hour,
+		Status: lifecycle.StatusCanceling, Worker: true, Fences: true, Started: true, Since: time.Hour,
 	}
 	require.Equal(t, cancellation.StepAgain, cancellation.Decide(started, cancellation.GraceDefault).Step)
 }

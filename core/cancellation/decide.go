@@ -3,12 +3,12 @@ package cancellation
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Facts are the inputs of the decision about one execution.
 type Facts struct {
-	Status  attune.Status
+	Status  lifecycle.Status
 	Worker  bool          // it has a worker
 	Fences  bool          // the worker fences attempts
 	Started bool          // the worker has started it
@@ -30,7 +30,7 @@ const (
 
 // Rule is one row of the decision table.
 type Rule struct {
-	Status attune.Status
+	Status lifecycle.Status
 	If     func(f Facts, grace time.Duration) bool // nil: always
 	Step   Step
 	Tell   bool // the worker gets a message
@@ -39,25 +39,25 @@ type Rule struct {
 
 // Rules is the decision table; the first matching row decides. Terminal statuses have no row.
 var Rules = []Rule{
-	{attune.StatusRequested, nil, StepEnd, false, "it is removed from its queue; a scheduled retry is in no queue"},
-	{attune.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
-	{attune.StatusScheduled, noWorker, StepEnd, false, "no worker has it"},
+	{lifecycle.StatusRequested, nil, StepEnd, false, "it is removed from its queue; a scheduled retry is in no queue"},
+	{lifecycle.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
+	{lifecycle.StatusScheduled, noWorker, StepEnd, false, "no worker has it"},
 	{
-		attune.StatusScheduled, fenced, StepEnd, true,
+		lifecycle.StatusScheduled, fenced, StepEnd, true,
 		"its worker starts only rows that are scheduled for it; the message saves it a query",
 	},
 	{
-		attune.StatusScheduled, nil, StepAsk, true,
+		lifecycle.StatusScheduled, nil, StepAsk, true,
 		"its worker may be starting it; such workers check for canceling before they start",
 	},
-	{attune.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
-	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or an inquiry: no process runs it"},
-	{attune.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},
-	{attune.StatusCanceling, tends, StepWait, false, "a workflow: it ends with the last of its children"},
-	{attune.StatusCanceling, noWorker, StepEnd, false, "no worker is left to stop it"},
-	{attune.StatusCanceling, fencedUnstarted, StepEnd, true, "it was not started, and its worker will not start it"},
-	{attune.StatusCanceling, lateUnstarted, StepEnd, true, "its worker has not started it within the grace"},
-	{attune.StatusCanceling, nil, StepAgain, true, "the message may have been lost"},
+	{lifecycle.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
+	{lifecycle.StatusRunning, noWorker, StepEnd, false, "a parent or an inquiry: no process runs it"},
+	{lifecycle.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},
+	{lifecycle.StatusCanceling, tends, StepWait, false, "a workflow: it ends with the last of its children"},
+	{lifecycle.StatusCanceling, noWorker, StepEnd, false, "no worker is left to stop it"},
+	{lifecycle.StatusCanceling, fencedUnstarted, StepEnd, true, "it was not started, and its worker will not start it"},
+	{lifecycle.StatusCanceling, lateUnstarted, StepEnd, true, "its worker has not started it within the grace"},
+	{lifecycle.StatusCanceling, nil, StepAgain, true, "the message may have been lost"},
 }
 
 func tends(f Facts, _ time.Duration) bool           { return f.Tends }

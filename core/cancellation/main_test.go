@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -62,7 +62,7 @@ func setup(t *testing.T) *bundle {
 }
 
 // at makes an execution in a status at a worker.
-func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRow,
+func (b *bundle) at(t *testing.T, status lifecycle.Status, worker *testkit.WorkerRow,
 	options ...func(*testkit.ExecutionRow),
 ) int64 {
 	t.Helper()
@@ -76,7 +76,7 @@ func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRo
 }
 
 // retryOf makes the retry of an ended execution.
-func (b *bundle) retryOf(t *testing.T, failed int64, status attune.Status, waiting bool) int64 {
+func (b *bundle) retryOf(t *testing.T, failed int64, status lifecycle.Status, waiting bool) int64 {
 	t.Helper()
 	id := b.at(t, status, nil, func(e *testkit.ExecutionRow) { e.RetryCount, e.OriginalExecution = 1, &failed })
 	testkit.Exec(t, b.store, `INSERT INTO execution_retry (failed, execution, reason, due, waiting)

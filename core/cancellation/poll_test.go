@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -29,13 +29,14 @@ func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay
 }
 
 // asked makes an execution with a cancel request of some age.
-func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow,
+func (b *bundle) asked(t *testing.T, since time.Duration, status lifecycle.Status, worker *testkit.WorkerRow,
 	started bool,
 ) int64 {
 	t.Helper()
 	id := b.at(t, status, worker, func(e *testkit.ExecutionRow) { e.Age = since })
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, at, actor, reason)
-		VALUES ($1, now() - make_interval(secs => $2), 'ann', 'enough') ON CONFLICT (execution) DO UPDATE SET at = excluded.at`, id, since.Seconds())
+		VALUES ($1, now() - make_interval(secs => $2), 'ann',
+			'enough') ON CONFLICT (execution) DO UPDATE SET at = excluded.at`, id, since.Seconds())
 	if !started {
 		testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 		testkit.Exec(t, b.store, `UPDATE execution SET started_at = NULL WHERE id = $1`, id)
@@ -53,12 +54,12 @@ func TestAPollWaitsForThePassOfAnotherReplica(t *testing.T) {
 	won, err := store.New(tx).TryLoopLock(testkit.Context(t), "cancels")
 	require.NoError(t, err)
 	require.True(t, won)
-	id := b.asked(t, time.Second, attune.StatusCanceling, nil, true)
+	id := b.asked(t, time.Second, lifecycle.StatusCanceling, nil, true)
 	b.poll(t, func(c *cancellation.Config) { c.Interval = time.Hour })
 	// Its first try finds the lock taken, unless the machine pauses.
 	supervise.Sleep(testkit.Context(t), 300*time.Millisecond)
 	require.NoError(t, tx.Rollback(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCancelled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCancelled },
 		20*time.Second)
 }
 
@@ -66,9 +67,9 @@ func TestAPollWaitsForThePassOfAnotherReplica(t *testing.T) {
 func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	young := b.asked(t, time.Second, attune.StatusCanceling, &b.plain, true)
+	young := b.asked(t, time.Second, lifecycle.StatusCanceling, &b.plain, true)
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() + interval '1 hour'`) // it stays young
-	late := b.asked(t, 15*time.Second, attune.StatusCanceling, &b.plain, true)
+	late := b.asked(t, 15*time.Second, lifecycle.StatusCanceling, &b.plain, true)
 	sent := b.poll(t)
 	var first []int64
 	testkit.Eventually(t, func() bool {
@@ -84,10 +85,11 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '30 seconds' WHERE execution = $1`, late)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
-	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() - interval '11 seconds' WHERE execution = $1`, young)
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() - interval '11 seconds' WHERE execution = $1`,
+		young)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, young))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, young))
 }
 
 // The poll ends executions that their worker never started or that have no worker, in the name of the requester;
@@ -95,14 +97,14 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	waits := b.asked(t, 20*time.Second, attune.StatusCanceling, &b.plain, false)
-	unstarted := b.asked(t, 2*time.Minute, attune.StatusCanceling, &b.plain, false)
-	alone := b.asked(t, time.Second, attune.StatusCanceling, nil, true)
+	waits := b.asked(t, 20*time.Second, lifecycle.StatusCanceling, &b.plain, false)
+	unstarted := b.asked(t, 2*time.Minute, lifecycle.StatusCanceling, &b.plain, false)
+	alone := b.asked(t, time.Second, lifecycle.StatusCanceling, nil, true)
 	first, second := b.poll(t), b.poll(t)
 	testkit.Eventually(t,
 		func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == 2 },
 		testkit.TestTimeout)
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, waits))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, waits))
 	ends := append(first.take(message.TypeExecutionCompleted), second.take(message.TypeExecutionCompleted)...)
 	testkit.Eventually(t, func() bool {
 		ends = append(append(ends, first.take(message.TypeExecutionCompleted)...),
@@ -122,12 +124,12 @@ func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.at(t, attune.StatusScheduled, &b.plain)
+	id := b.at(t, lifecycle.StatusScheduled, &b.plain)
 	b.one(t, id)
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, id))
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
 	sent := b.poll(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCanceling },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCanceling },
 		testkit.TestTimeout)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
@@ -138,12 +140,14 @@ func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
 func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	done := b.asked(t, time.Hour, attune.StatusCancelled, &b.plain, true)
-	ancient := b.asked(t, 48*time.Hour, attune.StatusTimeout, &b.plain, true)
-	failed := b.asked(t, time.Hour, attune.StatusFailed, &b.plain, true)
-	young := b.asked(t, time.Second, attune.StatusCompleted, &b.plain, true)
-	held := b.asked(t, 48*time.Hour, attune.StatusFailed, &b.plain, true) // the batch that releases it would retry it
-	testkit.Exec(t, b.store, `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, $2, 1, now())`,
+	done := b.asked(t, time.Hour, lifecycle.StatusCancelled, &b.plain, true)
+	ancient := b.asked(t, 48*time.Hour, lifecycle.StatusTimeout, &b.plain, true)
+	failed := b.asked(t, time.Hour, lifecycle.StatusFailed, &b.plain, true)
+	young := b.asked(t, time.Second, lifecycle.StatusCompleted, &b.plain, true)
+	held := b.asked(t, 48*time.Hour, lifecycle.StatusFailed, &b.plain,
+		true) // the batch that releases it would retry it
+	testkit.Exec(t, b.store,
+		`INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, $2, 1, now())`,
 		held, testkit.State(t, b.store, b.action, 5).ID)
 	b.poll(t, func(c *cancellation.Config) { c.Keep, c.KeepFailed = time.Minute, 24*time.Hour })
 	noted := func(id int64) bool {
@@ -161,7 +165,7 @@ func TestThePollReadsAllPages(t *testing.T) {
 	b := setup(t)
 	n := cancellation.MaxPage + 50
 	for range n {
-		b.at(t, attune.StatusCanceling, nil)
+		b.at(t, lifecycle.StatusCanceling, nil)
 	}
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT id FROM execution ON CONFLICT DO NOTHING`)
 	b.poll(t)
@@ -175,28 +179,29 @@ func TestThePollReadsAllPages(t *testing.T) {
 func TestARetryAgainstTheNoteIsStopped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	strayed := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
-	byHand := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
-	first, second := b.retryOf(t, strayed, attune.StatusRequested, true), b.retryOf(t, byHand, attune.StatusRequested,
+	strayed := b.asked(t, time.Minute, lifecycle.StatusFailed, &b.plain, true)
+	byHand := b.asked(t, time.Minute, lifecycle.StatusFailed, &b.plain, true)
+	first, second := b.retryOf(t, strayed, lifecycle.StatusRequested, true), b.retryOf(t, byHand,
+		lifecycle.StatusRequested,
 		false)
 	testkit.Exec(t, b.store, `UPDATE execution_retry SET requested_by = 'bob' WHERE failed = $1`, byHand)
 	sent := b.poll(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusCancelled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == lifecycle.StatusCancelled },
 		testkit.TestTimeout)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCompleted)) == 1 },
 		testkit.TestTimeout)
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, second))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, second))
 }
 
 // A row that cannot be written keeps no other execution from its end.
 func TestARowThatCannotBeWrittenDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	bad := b.asked(t, time.Minute, attune.StatusCanceling, nil, true)
-	good := b.asked(t, time.Minute, attune.StatusCanceling, nil, true)
+	bad := b.asked(t, time.Minute, lifecycle.StatusCanceling, nil, true)
+	good := b.asked(t, time.Minute, lifecycle.StatusCanceling, nil, true)
 	testkit.RefuseUpdates(t, b.store, bad)
 	b.poll(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, good) == attune.StatusCancelled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, good) == lifecycle.StatusCancelled },
 		testkit.TestTimeout)
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, bad))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, bad))
 }

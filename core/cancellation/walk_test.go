@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -46,23 +46,23 @@ func child(parent int64) func(*testkit.ExecutionRow) {
 func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	root := b.at(t, attune.StatusRunning, nil)
-	ended := b.at(t, attune.StatusCompleted, nil, child(root))
-	below := b.at(t, attune.StatusRunning, nil, child(ended))
-	leaf := b.at(t, attune.StatusRequested, nil, child(below))
-	failed := b.at(t, attune.StatusFailed, &b.plain, child(root))
-	repeats := b.retryOf(t, failed, attune.StatusRunning, false)
-	ofRepeat := b.at(t, attune.StatusRequested, nil, child(repeats))
-	other := b.at(t, attune.StatusRequested, nil)
+	root := b.at(t, lifecycle.StatusRunning, nil)
+	ended := b.at(t, lifecycle.StatusCompleted, nil, child(root))
+	below := b.at(t, lifecycle.StatusRunning, nil, child(ended))
+	leaf := b.at(t, lifecycle.StatusRequested, nil, child(below))
+	failed := b.at(t, lifecycle.StatusFailed, &b.plain, child(root))
+	repeats := b.retryOf(t, failed, lifecycle.StatusRunning, false)
+	ofRepeat := b.at(t, lifecycle.StatusRequested, nil, child(repeats))
+	other := b.at(t, lifecycle.StatusRequested, nil)
 
 	visited, stuck := b.walk(t, nil, root)
 	require.Empty(t, stuck)
 	require.Equal(t, []int64{root, ended, failed, below, ofRepeat, leaf}, visited)
 	for _, id := range []int64{root, below, leaf, repeats, ofRepeat} {
-		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id), "execution %d", id)
+		require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id), "execution %d", id)
 	}
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ended))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, other))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, ended))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, other))
 	require.Equal(t, 5, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
 
@@ -70,14 +70,14 @@ func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 func TestChildrenCreatedMeanwhileAreCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	root := b.at(t, attune.StatusRunning, nil)
-	parent := b.at(t, attune.StatusRunning, nil, child(root))
+	root := b.at(t, lifecycle.StatusRunning, nil)
+	parent := b.at(t, lifecycle.StatusRunning, nil, child(root))
 	born := 0
 	visited, _ := b.walk(t, func([]int64) {
 		if born < 3 { // by a service that read the parent before its cancel
 			born++
-			b.at(t, attune.StatusRequested, nil, child(parent))
-			b.at(t, attune.StatusRequested, nil, child(root))
+			b.at(t, lifecycle.StatusRequested, nil, child(parent))
+			b.at(t, lifecycle.StatusRequested, nil, child(root))
 		}
 	}, root)
 	require.Len(t, visited, 2+2*born)
@@ -89,7 +89,7 @@ func TestChildrenCreatedMeanwhileAreCancelled(t *testing.T) {
 func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	root := b.at(t, attune.StatusRunning, nil)
+	root := b.at(t, lifecycle.StatusRunning, nil)
 	ctx := testkit.Context(t)
 	var makers sync.WaitGroup
 	var made atomic.Int64
@@ -100,7 +100,8 @@ func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 				tag, err := b.store.Pool().Exec(ctx, `WITH parent AS (
 						SELECT id FROM execution WHERE status = 'running' AND worker IS NULL ORDER BY random() LIMIT 1)
 					INSERT INTO execution (action, action_ref, parent, status)
-					SELECT $1, $2, id, CASE WHEN random() < 0.5 THEN 'running' ELSE 'requested' END::execution_status_enum FROM parent`, b.action.ID, b.action.Ref)
+					SELECT $1, $2, id,
+						CASE WHEN random() < 0.5 THEN 'running' ELSE 'requested' END::execution_status_enum FROM parent`, b.action.ID, b.action.Ref)
 				if err != nil {
 					panic(err)
 				}
@@ -147,10 +148,10 @@ func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
 func TestWaitingExecutionsOfATreeAreWithdrawnFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	root := b.at(t, attune.StatusRunning, &b.plain)
-	below := b.at(t, attune.StatusScheduled, &b.fenced, child(root))
+	root := b.at(t, lifecycle.StatusRunning, &b.plain)
+	below := b.at(t, lifecycle.StatusScheduled, &b.fenced, child(root))
 	waiting := []int64{
-		b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(below)),
+		b.at(t, lifecycle.StatusRequested, nil, child(root)), b.at(t, lifecycle.StatusRequested, nil, child(below)),
 	}
 	late := int64(0)
 	live := func() int {
@@ -159,30 +160,32 @@ func TestWaitingExecutionsOfATreeAreWithdrawnFirst(t *testing.T) {
 	visited, stuck := b.walk(t, func(page []int64) {
 		if page[0] == root && len(page) > 1 && late == 0 { // the stopped ones, one of which creates another child
 			require.Zero(t, live())
-			late = b.at(t, attune.StatusRequested, nil, child(root))
+			late = b.at(t, lifecycle.StatusRequested, nil, child(root))
 		}
 	}, root)
 	require.Empty(t, stuck)
 	require.Equal(t, []int64{root, below, waiting[0], waiting[1], root, below, late}, visited)
 	require.Zero(t, live())
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, root))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, below))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, root))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, below))
 }
 
 // A cancelled workflow takes its waiting tasks with it in the same walk, and those of nested workflows; a started one
 // only if its definition says so. Children of other executions stay.
 func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
 	t.Parallel()
-	for policy, stopped := range map[string]attune.Status{
-		"allow_finish": attune.StatusRunning, "cancel_running": attune.StatusCanceling,
+	for policy, stopped := range map[string]lifecycle.Status{
+		"allow_finish": lifecycle.StatusRunning, "cancel_running": lifecycle.StatusCanceling,
 	} {
 		b := setup(t)
 		flow := func(options ...func(*testkit.ExecutionRow)) int64 {
-			id := b.at(t, attune.StatusRunning, nil, options...)
+			id := b.at(t, lifecycle.StatusRunning, nil, options...)
 			testkit.Exec(t, b.store, `WITH def AS (
 					INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
-					SELECT 'pk.flow' || $1::bigint, pack, pack_ref, 'flow', '1', '{}' FROM action WHERE id = $2 RETURNING id), source AS (
-					INSERT INTO workflow_source (digest, definition) VALUES ($1::bigint::text, jsonb_build_object('cancellation_policy', $3::text)) RETURNING id)
+					SELECT 'pk.flow' || $1::bigint, pack, pack_ref, 'flow', '1',
+						'{}' FROM action WHERE id = $2 RETURNING id), source AS (
+					INSERT INTO workflow_source (digest, definition) VALUES ($1::bigint::text,
+						jsonb_build_object('cancellation_policy', $3::text)) RETURNING id)
 				INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, source)
 				SELECT $1::bigint, def.id, '{}', 'running', source.id FROM def, source`, id, b.action.ID, policy)
 			return id
@@ -190,21 +193,22 @@ func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
 		root := flow()
 		nested := flow(child(root))
 		tasks := []int64{
-			b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(nested)),
-			b.at(t, attune.StatusScheduled, &b.fenced, child(root)),
+			b.at(t, lifecycle.StatusRequested, nil, child(root)), b.at(t, lifecycle.StatusRequested, nil,
+				child(nested)),
+			b.at(t, lifecycle.StatusScheduled, &b.fenced, child(root)),
 		}
-		started, completed := b.at(t, attune.StatusRunning, &b.plain, child(root)),
-			b.at(t, attune.StatusCompleted, nil, child(root))
-		ofTask := b.at(t, attune.StatusRequested, nil, child(started))
+		started, completed := b.at(t, lifecycle.StatusRunning, &b.plain, child(root)),
+			b.at(t, lifecycle.StatusCompleted, nil, child(root))
+		ofTask := b.at(t, lifecycle.StatusRequested, nil, child(started))
 		_, stuck := b.walkOf(t, cancellation.NewWalk([]int64{root}, false), nil)
 		require.Empty(t, stuck)
 		for _, id := range tasks {
-			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id), policy)
+			require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id), policy)
 		}
-		require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, root), policy)
+		require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, root), policy)
 		require.Equal(t, stopped, testkit.StatusOf(t, b.store, started), policy)
-		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, completed), policy)
-		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ofTask), policy)
+		require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, completed), policy)
+		require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, ofTask), policy)
 	}
 }
 
@@ -215,9 +219,9 @@ func TestTheFirstPageStoresTheRequestsOfAllWaitingExecutions(t *testing.T) {
 	b := setup(t)
 	var ids []int64
 	for range 5 {
-		ids = append(ids, b.at(t, attune.StatusRequested, nil))
+		ids = append(ids, b.at(t, lifecycle.StatusRequested, nil))
 	}
-	running, before := b.at(t, attune.StatusRunning, &b.plain), b.at(t, attune.StatusCancelled, nil)
+	running, before := b.at(t, lifecycle.StatusRunning, &b.plain), b.at(t, lifecycle.StatusCancelled, nil)
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'eve')`, ids[4])
 	w := cancellation.NewWalk(append(ids, running, before), false)
 	w.Withdraw(2)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -79,7 +79,7 @@ func (p *page) recorded() []int64 {
 			continue
 		}
 		switch row.Status {
-		case attune.StatusCompleted, attune.StatusCancelled:
+		case lifecycle.StatusCompleted, lifecycle.StatusCancelled:
 		default:
 			ids = append(ids, row.ID)
 		}
@@ -93,7 +93,7 @@ func (p *page) recorded() []int64 {
 func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	for _, d := range p.ended {
 		m, err := admission.CompletedMessage(admission.EndedExecution{
-			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: attune.StatusCancelled,
+			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: lifecycle.StatusCancelled,
 			Result: d.result,
 		}, p.At, p.request.Source)
 		if err != nil {

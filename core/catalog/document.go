@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 )
 
@@ -75,7 +75,7 @@ func plain(value any) any {
 		return value
 	}
 	var back any
-	if exactjson.Decode(raw, &back) != nil {
+	if jsonvalue.Decode(raw, &back) != nil {
 		return value
 	}
 	return back
@@ -134,7 +134,7 @@ func shown(column string, value any) string {
 			return definitionShown(value)
 		}
 	}
-	raw, err := exactjson.Encode(value)
+	raw, err := jsonvalue.Encode(value)
 	if err != nil {
 		return fmt.Sprint(value)
 	}

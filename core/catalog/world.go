@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
 )
@@ -130,7 +130,7 @@ func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs
 
 // document reads a row and keeps its numbers exact.
 func document(raw []byte) (doc map[string]any, err error) {
-	err = exactjson.Decode(raw, &doc)
+	err = jsonvalue.Decode(raw, &doc)
 	return doc, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // AlertRule raises an alert while a measure stays beyond a threshold.
@@ -326,7 +326,7 @@ func (s setting) checkMeasure() error {
 	for i, m := range Measures() {
 		names[i] = m.Name
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := phrase.Nearest(name, names); near != "" {
 		return fmt.Errorf("%q is not a measure; the nearest is %s", name, near)
 	}
 	return fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))

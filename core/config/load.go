@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -210,7 +210,7 @@ func (l *loader) refuseOrIgnore(key string, at place) error {
 	section, rest, nested := strings.Cut(key, ".")
 	siblings := l.siblings(key)
 	if !nested || slices.Contains(shared, section) {
-		misspelt := func(sibling string) bool { return nearest.Distance(key, sibling) <= 2 }
+		misspelt := func(sibling string) bool { return phrase.Distance(key, sibling) <= 2 }
 		if !slices.ContainsFunc(siblings, misspelt) {
 			name := section
 			if nested {
@@ -229,7 +229,7 @@ func (l *loader) refuseOrIgnore(key string, at place) error {
 
 // suggestion names the nearest sibling, or else the nearest of all keys.
 func (l *loader) suggestion(key string, siblings []string) string {
-	near := nearest.Of(key, siblings)
+	near := phrase.Nearest(key, siblings)
 	if near == "" {
 		_, last := splitLast(key)
 		for _, known := range sortedKeys(l.known) {
@@ -240,7 +240,7 @@ func (l *loader) suggestion(key string, siblings []string) string {
 		}
 	}
 	if near == "" {
-		near = nearest.Of(key, sortedKeys(l.known))
+		near = phrase.Nearest(key, sortedKeys(l.known))
 	}
 	if near == "" {
 		return "; `config explain` lists all keys"

@@ -4,23 +4,23 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
 // execution is the known state of a dead letter's execution at the time of the decision.
 type execution struct {
-	ID         int64         `json:"id"`
-	Status     attune.Status `json:"status"`
-	Attempt    int32         `json:"attempt"`
-	Worker     int64         `json:"worker,omitempty"`
-	ActionRef  string        `json:"action_ref"`
-	Created    time.Time     `json:"created"`
-	Updated    time.Time     `json:"updated"`
-	StartedAt  *time.Time    `json:"started_at,omitempty"`
-	FinishedAt *time.Time    `json:"finished_at,omitempty"`
-	RetryCount int32         `json:"retry_count"`
-	Holds      bool          `json:"holds_slot"`
+	ID         int64            `json:"id"`
+	Status     lifecycle.Status `json:"status"`
+	Attempt    int32            `json:"attempt"`
+	Worker     int64            `json:"worker,omitempty"`
+	ActionRef  string           `json:"action_ref"`
+	Created    time.Time        `json:"created"`
+	Updated    time.Time        `json:"updated"`
+	StartedAt  *time.Time       `json:"started_at,omitempty"`
+	FinishedAt *time.Time       `json:"finished_at,omitempty"`
+	RetryCount int32            `json:"retry_count"`
+	Holds      bool             `json:"holds_slot"`
 }
 
 // seen is the known state of a dead letter's execution and worker.
@@ -97,7 +97,7 @@ func (l *Message) decideDispatch(e *execution) verdict {
 		return stale("no such execution")
 	case e.Status.Terminal():
 		return stale("execution %d has ended: %s", e.ID, e.Status)
-	case e.Status != attune.StatusScheduled:
+	case e.Status != lifecycle.StatusScheduled:
 		return stale("execution %d has moved on: %s", e.ID, e.Status)
 	case e.Worker != l.worker:
 		return stale("execution %d was handed to worker %d since", e.ID, e.Worker)
@@ -124,7 +124,7 @@ func (l *Message) decideRequest() verdict {
 	switch e := l.seen.execution; {
 	case e == nil:
 		return waiting("%sno such execution", l.because())
-	case e.Status != attune.StatusRequested:
+	case e.Status != lifecycle.StatusRequested:
 		return stale("execution %d has moved on: %s", e.ID, e.Status)
 	default:
 		return waiting("%sexecution %d is still requested", l.because(), e.ID)

@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
 // as gives an execution a status.
-func as(status attune.Status) func(*testkit.ExecutionRow) {
+func as(status lifecycle.Status) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Status = status }
 }
 
@@ -43,13 +43,13 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "w1")
-	running := testkit.Execution(t, d.store, action, as(attune.StatusRunning),
+	running := testkit.Execution(t, d.store, action, as(lifecycle.StatusRunning),
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
-	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	done := testkit.Execution(t, d.store, action, as(lifecycle.StatusCompleted))
 	requested := testkit.Execution(t, d.store, action)
-	again := testkit.Execution(t, d.store, action, as(attune.StatusScheduled),
+	again := testkit.Execution(t, d.store, action, as(lifecycle.StatusScheduled),
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 2 })
-	elsewhere := testkit.Execution(t, d.store, action, as(attune.StatusScheduled),
+	elsewhere := testkit.Execution(t, d.store, action, as(lifecycle.StatusScheduled),
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
 	const missing = 987654
 	report := func(id int64) broker.Message {

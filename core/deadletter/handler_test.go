@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -72,7 +72,7 @@ func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
 
 	got := d.settled(t, 1)[0]
 	require.Equal(t, deadletter.Failed, got.Decision, got.Detail)
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, d.store, e.ID))
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, d.store, e.ID))
 	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'error' = 'Worker queue TTL expired' AND result->>'failed_by' = 'dead_letter_handler'
 		AND result->>'message' LIKE 'Worker did not process execution within configured TTL%'
@@ -200,10 +200,10 @@ func TestAStartAtTheSameMomentWins(t *testing.T) {
 	for i, id := range ids {
 		if started[i] {
 			require.Equal(t, "stale", decisions[id])
-			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, d.store, id))
+			require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, d.store, id))
 		} else {
 			require.Equal(t, "failed", decisions[id])
-			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, d.store, id))
+			require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, d.store, id))
 		}
 	}
 	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM late_write`))
@@ -245,7 +245,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, action, w.ID)
-	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	done := testkit.Execution(t, d.store, action, as(lifecycle.StatusCompleted))
 	d.send(t, deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
 		message.ExecutionCompleted{ExecutionID: done.ID, Status: "completed"}),
 		expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
@@ -335,5 +335,5 @@ func TestADispatchThatNoBatchCanDecideWaitsForAnOperator(t *testing.T) {
 	require.Empty(t, got.Decision)
 	require.Contains(t, got.Detail, "picky")
 	require.NotNil(t, at(t, got.Evidence, "reduced", "headers"))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, d.store, e.ID), "its timeout will see to it")
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, d.store, e.ID), "its timeout will see to it")
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -90,7 +90,8 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	require.Equal(t, at, l.died)
 
 	l = Read(&broker.Delivery{
-		RoutingKey: "execution.completed", Exchange: "attune.dlx", Headers: died("expired", "mirror", at, 1, "mirror.key"),
+		RoutingKey: "execution.completed", Exchange: "attune.dlx", Headers: died("expired", "mirror", at, 1,
+			"mirror.key"),
 	})
 	require.Equal(t, "mirror.key", l.key, "a queue may replace the key too")
 
@@ -125,15 +126,15 @@ func TestBatchesDecideOnlyAboutTheDispatchedAttempt(t *testing.T) {
 		"another attempt":                   {2, nil, false},
 		"another worker":                    {3, func(e *execution) { e.Worker = 8 }, false},
 		"no worker":                         {3, func(e *execution) { e.Worker = 0 }, false},
-		"running":                           {3, func(e *execution) { e.Status = attune.StatusRunning }, false},
-		"waiting again":                     {3, func(e *execution) { e.Status = attune.StatusRequested }, false},
-		"ended":                             {3, func(e *execution) { e.Status = attune.StatusTimeout }, false},
+		"running":                           {3, func(e *execution) { e.Status = lifecycle.StatusRunning }, false},
+		"waiting again":                     {3, func(e *execution) { e.Status = lifecycle.StatusRequested }, false},
+		"ended":                             {3, func(e *execution) { e.Status = lifecycle.StatusTimeout }, false},
 		"touched since, but attempts count": {3, func(e *execution) { e.Updated = at.Add(time.Second) }, true},
 		"an engine without attempts":        {0, nil, true},
 		"the same microsecond":              {0, func(e *execution) { e.Updated = at.Add(100) }, true},
 		"dispatched again by such":          {0, func(e *execution) { e.Updated = at.Add(time.Microsecond) }, false},
 	} {
-		e := execution{ID: 5, Status: attune.StatusScheduled, Attempt: 3, Worker: 7, Updated: at}
+		e := execution{ID: 5, Status: lifecycle.StatusScheduled, Attempt: 3, Worker: 7, Updated: at}
 		if c.change != nil {
 			c.change(&e)
 		}
@@ -162,7 +163,8 @@ func TestARowHasAValueForEveryColumn(t *testing.T) {
 // FuzzRead: every message becomes a dead letter whose row the database accepts, and only a readable
 // dispatch reaches a batch.
 func FuzzRead(f *testing.F) {
-	f.Add("execution.dispatch.worker.7", "ExecutionRequested", "expired", "m", []byte(`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{"execution_id":5,"worker_id":7,"attempt":1}}`), int64(1))
+	f.Add("execution.dispatch.worker.7", "ExecutionRequested", "expired", "m",
+		[]byte(`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{"execution_id":5,"worker_id":7,"attempt":1}}`), int64(1))
 	f.Add("execution.completed", "", "", "", []byte("\x00"), int64(0))
 	f.Add("execution.cancel.worker.x", "a\x00b", "\xff", "m", []byte(`{"payload":`), int64(-1))
 	f.Add("#", "attune.other", "rejected", "", []byte(`[]`), int64(9))
@@ -183,7 +185,8 @@ func FuzzRead(f *testing.F) {
 		}
 		l := Read(d)
 		require.Equal(t, l.fingerprint, Read(d).fingerprint)
-		for _, e := range []*execution{nil, {ID: l.Execution, Status: attune.StatusScheduled, Worker: 7, Attempt: 1}} {
+		for _, e := range []*execution{nil, {ID: l.Execution, Status: lifecycle.StatusScheduled, Worker: 7,
+			Attempt: 1}} {
 			l.seen.execution = e
 			v := l.decide()
 			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0),

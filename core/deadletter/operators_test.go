@@ -11,9 +11,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -127,7 +127,7 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	d := newService(t)
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
-	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	done := testkit.Execution(t, d.store, action, as(lifecycle.StatusCompleted))
 	cut := deadLetter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1})
 	cut.Body = append(cut.Body, make([]byte, 2<<20)...)
 	released := deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,

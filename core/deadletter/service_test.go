@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -205,12 +205,14 @@ func (d *service) scheduled(t *testing.T, action testkit.ActionRow, worker int64
 	}
 	id := int64(state)
 	e := testkit.Execution(t, d.store, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker, e.Attempt, e.AdmissionState, e.Age = attune.StatusScheduled, &worker, 1, &id, 6*time.Minute
+		e.Status, e.Worker, e.Attempt, e.AdmissionState, e.Age = lifecycle.StatusScheduled, &worker, 1, &id,
+			6*time.Minute
 	})
 	testkit.Exec(t, d.store, `UPDATE execution_admission_state SET active_count = active_count + 1 WHERE id = $1`, id)
 	testkit.Exec(t, d.store, `INSERT INTO queue_stats (action_id, active_count) VALUES ($1, 1)
 		ON CONFLICT (action_id) DO UPDATE SET active_count = queue_stats.active_count + 1`, action.ID)
-	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 1) ON CONFLICT (worker) DO UPDATE SET assigned = worker_load.assigned + 1`, worker)
+	testkit.Exec(t, d.store,
+		`INSERT INTO worker_load (worker, assigned) VALUES ($1, 1) ON CONFLICT (worker) DO UPDATE SET assigned = worker_load.assigned + 1`, worker)
 	return e
 }
 

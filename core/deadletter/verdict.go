@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
@@ -240,10 +240,10 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	case x.RepeatedBy != 0:
 		return newVerdict(RequeueRefused, AdviseRetry,
 			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy))
-	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
+	case x.Status == string(lifecycle.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
 		return newVerdict(RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
 			"with this dispatch: it is moved or ended when scheduled_timeout has passed", x.ID))
-	case !attune.Status(x.Status).Terminal():
+	case !lifecycle.Status(x.Status).Terminal():
 		return newVerdict(RequeueRefused, AdviseDiscard,
 			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status))
 	}
@@ -257,11 +257,11 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 // Useless returns the reason why a retry of an ended execution is useless; empty if it is not.
 func (x *Execution) Useless() string {
 	switch {
-	case x.Status == string(attune.StatusCompleted):
+	case x.Status == string(lifecycle.StatusCompleted):
 		return fmt.Sprintf("execution %d completed: a requeue would run it once more", x.ID)
 	case x.ActionGone:
 		return fmt.Sprintf("the action %s was deleted: a retry cannot run", x.ActionRef)
-	case x.ParentStatus != "" && attune.Status(x.ParentStatus).Terminal():
+	case x.ParentStatus != "" && lifecycle.Status(x.ParentStatus).Terminal():
 		return fmt.Sprintf("its parent, execution %d, has ended (%s): nothing waits for a retry", *x.Parent,
 			x.ParentStatus)
 	}
@@ -273,10 +273,10 @@ func overVerdict(e *Entry, x *Execution) string {
 	if e.Execution == nil {
 		return ""
 	}
-	ended := x != nil && attune.Status(x.Status).Terminal()
+	ended := x != nil && lifecycle.Status(x.Status).Terminal()
 	switch e.Type {
 	case message.TypeExecutionRequested:
-		if x != nil && x.Status != string(attune.StatusRequested) {
+		if x != nil && x.Status != string(lifecycle.StatusRequested) {
 			return fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status)
 		}
 	case message.TypeExecutionCancelRequested:

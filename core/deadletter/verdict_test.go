@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 )
 
@@ -19,7 +19,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	as := func(e deadletter.Entry, change func(*deadletter.Entry)) *deadletter.Entry { change(&e); return &e }
 	sent := deadletter.Entry{Decision: deadletter.Waiting, Exchange: "attune.executions", Execution: new(int64(5))}
-	at := func(status attune.Status) *deadletter.Execution {
+	at := func(status lifecycle.Status) *deadletter.Execution {
 		return &deadletter.Execution{ID: 5, Status: string(status), Attempt: 2}
 	}
 	for name, c := range map[string]struct {
@@ -36,20 +36,20 @@ func TestVerdicts(t *testing.T) {
 			deadletter.RequeueRefused, deadletter.AdviseExport, "does not say where",
 		},
 		"failed": {
-			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)},
+			deadletter.Facts{Entry: &dispatch, Execution: at(lifecycle.StatusFailed)},
 			deadletter.RequeueRepeats,
 			deadletter.AdviseRequeue, "ended as failed",
 		},
 		"completed": {
-			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusCompleted)},
+			deadletter.Facts{Entry: &dispatch, Execution: at(lifecycle.StatusCompleted)},
 			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "once more",
 		},
 		"running": {
-			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusRunning)},
+			deadletter.Facts{Entry: &dispatch, Execution: at(lifecycle.StatusRunning)},
 			deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
 		},
 		"scheduled": {
-			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusScheduled)},
+			deadletter.Facts{Entry: &dispatch, Execution: at(lifecycle.StatusScheduled)},
 			deadletter.RequeueRefused, deadletter.AdviseWait, "still scheduled",
 		},
 		"elsewhere": {
@@ -89,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 		"handled": {
 			deadletter.Facts{
 				Entry:     as(dispatch, func(e *deadletter.Entry) { e.Decision = "failed" }),
-				Execution: at(attune.StatusFailed),
+				Execution: at(lifecycle.StatusFailed),
 			}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "",
 		},
 		"discarded": {
@@ -106,19 +106,19 @@ func TestVerdicts(t *testing.T) {
 		"request": {
 			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) {
 				e.Type, e.RoutingKey = message.TypeExecutionRequested, "execution.requested"
-			}), Execution: at(attune.StatusRequested)},
+			}), Execution: at(lifecycle.StatusRequested)},
 			deadletter.RequeueSends, deadletter.AdviseRequeue, "sent again",
 		},
 		"old request": {
 			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) {
 				e.Type, e.RoutingKey = message.TypeExecutionRequested, "execution.requested"
-			}), Execution: at(attune.StatusRunning)},
+			}), Execution: at(lifecycle.StatusRunning)},
 			deadletter.RequeueSends, deadletter.AdviseDiscard, "moved on",
 		},
 		"cancel": {
 			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) {
 				e.Type, e.RoutingKey = message.TypeExecutionCancelRequested, message.CancelKey(7)
-			}), Execution: at(attune.StatusCancelled)},
+			}), Execution: at(lifecycle.StatusCancelled)},
 			deadletter.RequeueSends, deadletter.AdviseDiscard, "has ended",
 		},
 		"report of nothing": {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -98,7 +98,7 @@ var plants = map[string]func(t *testing.T, db database){
 	},
 	"terminal_holder": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
-		testkit.Execution(t, db, action(t, db), holding(state), status(attune.StatusFailed), old)
+		testkit.Execution(t, db, action(t, db), holding(state), status(lifecycle.StatusFailed), old)
 	},
 	"holder_execution": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
@@ -111,14 +111,14 @@ var plants = map[string]func(t *testing.T, db database){
 	},
 	"status_holder": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
-		testkit.Execution(t, db, action(t, db), status(attune.StatusRunning), on(worker))
+		testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning), on(worker))
 	},
 	"scheduled_worker": func(t *testing.T, db database) {
-		testkit.Execution(t, db, action(t, db), status(attune.StatusScheduled))
+		testkit.Execution(t, db, action(t, db), status(lifecycle.StatusScheduled))
 	},
 	"entry_status": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
-		enqueue(t, db, state, testkit.Execution(t, db, action(t, db), status(attune.StatusCancelled), old), 0)
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusCancelled), old), 0)
 	},
 	"entry_holder": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
@@ -128,7 +128,7 @@ var plants = map[string]func(t *testing.T, db database){
 		// A row that holds and waits is also of a status that must not wait, so
 		// two checks see it.
 		enqueue(t, db, state,
-			testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning)), 0)
+			testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(lifecycle.StatusRunning)), 0)
 	},
 	"idle_slot": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued = 1 })
@@ -158,33 +158,33 @@ var plants = map[string]func(t *testing.T, db database){
 		worker := testkit.Worker(t, db, "w")
 		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
-		asking := testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning))
+		asking := testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(lifecycle.StatusRunning))
 		testkit.Exec(t, db, `insert into inquiry (execution, prompt) values ($1, 'go on?')`, asking.ID)
 	},
 	"inquiry_overdue": func(t *testing.T, db database) {
-		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
+		asking := testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning))
 		testkit.Exec(t, db,
 			`insert into inquiry (execution, prompt, timeout_at) values ($1, 'go on?', now() - interval '5 minutes')`, asking.ID)
 	},
 	"inquiry_unsettled": func(t *testing.T, db database) {
-		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
+		asking := testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning))
 		testkit.Exec(t, db, `insert into inquiry (execution, prompt, status, updated) values ($1, 'go on?', 'responded', now() - interval '5 minutes')`, asking.ID)
 	},
 	"stale_claim": func(t *testing.T, db database) {
-		testkit.Execution(t, db, action(t, db), status(attune.StatusScheduling), old)
+		testkit.Execution(t, db, action(t, db), status(lifecycle.StatusScheduling), old)
 	},
 	"forgotten_request": func(t *testing.T, db database) {
 		testkit.Execution(t, db, action(t, db), old)
 	},
 	"overdue_retry": func(t *testing.T, db database) {
 		a := action(t, db)
-		failed, next := testkit.Execution(t, db, a, status(attune.StatusFailed)), testkit.Execution(t, db, a)
+		failed, next := testkit.Execution(t, db, a, status(lifecycle.StatusFailed)), testkit.Execution(t, db, a)
 		testkit.Exec(t, db, `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, $2, 'x', now() - interval '1 hour')`,
 			failed.ID, next.ID)
 	},
 	"repeated_once": func(t *testing.T, db database) {
 		a := action(t, db)
-		cancelled, next := testkit.Execution(t, db, a, status(attune.StatusCancelled)), testkit.Execution(t, db, a)
+		cancelled, next := testkit.Execution(t, db, a, status(lifecycle.StatusCancelled)), testkit.Execution(t, db, a)
 		testkit.Exec(t, db,
 			`INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
 			cancelled.ID, next.ID)
@@ -195,30 +195,30 @@ var plants = map[string]func(t *testing.T, db database){
 			VALUES ($1, 1, $2, 'x', now() - interval '1 hour')`, lying(t, db, worker), worker.ID)
 	},
 	"workflow_end": func(t *testing.T, db database) {
-		orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old))
+		orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusFailed), old))
 	},
 	"workflow_hang": func(t *testing.T, db database) {
-		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning)))
 		testkit.Exec(t, db, `ALTER TABLE workflow_execution DISABLE TRIGGER USER`)
 		testkit.Exec(t, db, `UPDATE workflow_execution SET updated = now() - interval '1 hour' WHERE id = $1`, w)
 	},
 	"workflow_forgotten": func(t *testing.T, db database) {
-		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
-		child := testkit.Execution(t, db, action(t, db), status(attune.StatusCompleted), old)
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning)))
+		child := testkit.Execution(t, db, action(t, db), status(lifecycle.StatusCompleted), old)
 		testkit.Exec(t, db,
 			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, 'a', $2)`, w,
 			child.ID)
 	},
 	"workflow_versions": func(t *testing.T, db database) {
-		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning)))
 		testkit.Exec(t, db, `UPDATE workflow_execution SET version = 2, state = '{}' WHERE id = $1`, w)
 		testkit.Exec(t, db, `INSERT INTO workflow_log (workflow_execution, version) VALUES ($1, 2)`, w)
 	},
 	"task_once": func(t *testing.T, db database) {
-		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(lifecycle.StatusRunning)))
 		for range 2 {
 			testkit.Execution(t, db, action(t, db), func(e *testkit.ExecutionRow) {
-				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{
+				e.Status, e.WorkflowTask = lifecycle.StatusCompleted, map[string]any{
 					"workflow_execution": w,
 					"task_name":          "a", "task_index": 3,
 				}
@@ -271,9 +271,9 @@ func TestInvariantsHoldWithHealthyRows(t *testing.T) {
 	act, worker := action(t, db), testkit.Worker(t, db, "w")
 	state := testkit.State(t, db, act, 1, func(s *testkit.StateRow) { s.Active, s.Queued = 1, 1 })
 	testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
-	testkit.Execution(t, db, act, holding(state), on(worker), status(attune.StatusRunning))
+	testkit.Execution(t, db, act, holding(state), on(worker), status(lifecycle.StatusRunning))
 	enqueue(t, db, state, testkit.Execution(t, db, act), 0)
-	testkit.Execution(t, db, act, on(worker), status(attune.StatusCompleted), old)
+	testkit.Execution(t, db, act, on(worker), status(lifecycle.StatusCompleted), old)
 
 	testkit.Invariants(t, db)
 }
@@ -310,11 +310,11 @@ func lying(t *testing.T, db database, worker testkit.WorkerRow) int64 {
 	a := action(t, db)
 	state := testkit.State(t, db, a, 5, func(s *testkit.StateRow) { s.Active = 1 })
 	testkit.Exec(t, db, `UPDATE worker_load SET assigned = 1`)
-	return testkit.Execution(t, db, a, status(attune.StatusScheduled), holding(state), on(worker),
+	return testkit.Execution(t, db, a, status(lifecycle.StatusScheduled), holding(state), on(worker),
 		func(e *testkit.ExecutionRow) { e.Attempt = 1 }).ID
 }
 
-func status(s attune.Status) func(*testkit.ExecutionRow) {
+func status(s lifecycle.Status) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Status = s }
 }
 

@@ -14,8 +14,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -173,7 +173,7 @@ func TestAbuseOfQueues(t *testing.T) {
 	require.LessOrEqual(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), sent, "one dead letter each")
 	b.settled(t, 10*time.Second)
 	require.Zero(t,
-		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> $1`, attune.StatusCompleted))
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> $1`, lifecycle.StatusCompleted))
 
 	require.NoError(t, engine.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, engine.Wait())

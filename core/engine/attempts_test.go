@@ -10,9 +10,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -198,17 +198,17 @@ func TestARetryWaitsForItsTime(t *testing.T) {
 	wire := b.connect(t, "impatient")
 	wire.Publisher().Publish(testkit.Context(t), []broker.Message{requestMessage(t, retry, "impatient")})
 	others := b.request(t, "again.later", 3, `{}`)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, others[2]) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, others[2]) == lifecycle.StatusCompleted },
 		10*time.Second,
 		"the slot is free for others")
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, retry))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, retry))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`))
 
 	require.NoError(t, e.Stop(testkit.Context(t)))
 	failing.Store(false)
 	testkit.Exec(t, b.store, `UPDATE execution_retry SET due = now() + interval '1 second'`)
 	b.engine(t, slow, honourRetries)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, retry) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, retry) == lifecycle.StatusCompleted },
 		15*time.Second)
 	b.settled(t, 10*time.Second)
 }
@@ -255,7 +255,7 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 	require.NoError(t, wire.DeclareWorker(testkit.Context(t), silent.ID, 5*time.Minute))
 	b.engine(t, quickWatch)
 	old := b.request(t, "move.me", 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == lifecycle.StatusScheduled },
 		10*time.Second)
 	saviour := b.fake(t, nil)
 	b.silence(t, silent.ID)
@@ -269,7 +269,7 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 	// The silent worker comes back and does as existing workers do.
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, old)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{"late":true}' WHERE id = $1`, old)
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, old))
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b.store, old))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution = $1`, old))
 }
 
@@ -300,7 +300,7 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND suspect_since IS NOT NULL`, bare.ID))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM undelivered_dispatch`))
 	for _, id := range b.request(t, "move.me", 5, `{}`) {
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCompleted },
 			10*time.Second)
 	}
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, bare.ID),
@@ -325,14 +325,14 @@ func TestAStaleClaimIsPutBack(t *testing.T) {
 	action := testkit.Action(t, b.store, "claim.stale")
 	b.fake(t, nil)
 	stale := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Age = attune.StatusScheduling, time.Minute
+		e.Status, e.Age = lifecycle.StatusScheduling, time.Minute
 	}).ID
 	young := testkit.Execution(t, b.store, action,
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusScheduling }).ID
 	b.engine(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, stale) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, stale) == lifecycle.StatusCompleted },
 		15*time.Second)
-	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, b.store, young))
+	require.Equal(t, lifecycle.StatusScheduling, testkit.StatusOf(t, b.store, young))
 }
 
 // S14, F24: the engine announces an unreported end with the contents of the row. A report that
@@ -351,7 +351,7 @@ func TestUnreportedEndsAreAnnouncedAndContradictingReportsRecorded(t *testing.T)
 	tap := b.tap(t, message.KeyExecutionCompleted)
 	b.engine(t)
 	id := b.request(t, "end.silent", 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusRunning },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusRunning },
 		10*time.Second)
 	testkit.Exec(t, b.store,
 		`UPDATE execution SET status = 'completed', result = '{"n":7}' WHERE id = $1 AND worker = $2`, id, worker.ID)
@@ -375,7 +375,7 @@ func TestUnreportedEndsAreAnnouncedAndContradictingReportsRecorded(t *testing.T)
 			`SELECT count(*) FROM late_write WHERE execution = $1 AND refused_status = 'failed'`, id) == 1
 	}, 10*time.Second)
 	b.settled(t, 10*time.Second)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "three times said, once recorded")
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "and not repeated")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -26,7 +26,7 @@ func TestUnreadableDispatchesHoldNoSlot(t *testing.T) {
 	b.engine(t)
 
 	unread := b.request(t, "deep.one", 1, `{"message":"a"}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, unread) == attune.StatusScheduled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, unread) == lifecycle.StatusScheduled },
 		10*time.Second)
 	wire := b.connect(t, "forger")
 	testkit.Eventually(t, func() bool {
@@ -53,7 +53,7 @@ func TestUnreadableDispatchesHoldNoSlot(t *testing.T) {
 
 	b.worker(t, "w1", 4)
 	b.settled(t, 20*time.Second)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, after))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, after))
 	const failed = `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed' AND result->>'error' = $2 AND result->>'message' LIKE $3`
 	require.Equal(t, 1, testkit.Count(t, b.store, failed, unread, "Dispatch cannot be read", "%nested too deeply%"))
 	require.Equal(t, 1, testkit.Count(t, b.store, failed, deep.ID, "parameters cannot be read",

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -46,7 +46,7 @@ func (b *bundle) poll(t *testing.T, cfg cancellation.Config) {
 	t.Cleanup(p.Stop)
 }
 
-func (b *bundle) untilStatus(t *testing.T, status attune.Status, ids ...int64) {
+func (b *bundle) untilStatus(t *testing.T, status lifecycle.Status, ids ...int64) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND status::text = $2`, ids,
@@ -82,7 +82,7 @@ func TestACancelFreesSlotsAtOnce(t *testing.T) {
 			testkit.Policy(t, b.store, action, 3)
 			start(t, b)
 			long := b.request(t, "pack.three", 5, `{"seconds": 600}`)
-			b.untilStatus(t, attune.StatusRunning, long[:3]...)
+			b.untilStatus(t, lifecycle.StatusRunning, long[:3]...)
 			quick := b.request(t, "pack.three", 3, `{}`)
 			testkit.Eventually(t, func() bool {
 				return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 5
@@ -91,7 +91,7 @@ func TestACancelFreesSlotsAtOnce(t *testing.T) {
 			begin := time.Now()
 			receipt := b.mustCancel(t, long[0], long[1], long[2], long[3], long[4])
 			require.Equal(t, triage.CancelCounts{Asked: 3, Cancelled: 2}, receipt.CancelCounts)
-			b.untilStatus(t, attune.StatusCompleted, quick...)
+			b.untilStatus(t, lifecycle.StatusCompleted, quick...)
 			require.Less(t, time.Since(begin), cancellation.GraceDefault, "by messages, not by a sweep")
 			b.settled(t, 20*time.Second)
 			require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'cancelled'`))
@@ -112,7 +112,7 @@ func TestALostRequestToStopIsSentAgain(t *testing.T) {
 		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer { <-ctx.Done(); return testkit.Answer{} },
 	})
 	id := b.request(t, "core.echo", 1, `{"message": "hi"}`)[0]
-	b.untilStatus(t, attune.StatusRunning, id)
+	b.untilStatus(t, lifecycle.StatusRunning, id)
 	key, queue := message.CancelKey(w.ID), message.WorkerCancelQueue(w.ID)
 	binding := "/api/bindings/" + testkit.VHostName(t, b.AMQP) + "/e/" + message.ExchangeExecutions + "/q/" + queue
 	testkit.Manage(t, "DELETE", binding+"/"+key, nil, nil)
@@ -121,12 +121,12 @@ func TestALostRequestToStopIsSentAgain(t *testing.T) {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM outbox WHERE $1 = ANY(routing_keys)`, key) == 0 ||
 			testkit.Count(t, b.store, `SELECT count(*) FROM outbox WHERE last_error <> ''`) > 0
 	}, 10*time.Second, "the request was returned")
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, id))
 	testkit.Exec(t, b.store, `DELETE FROM outbox WHERE $1 = ANY(routing_keys)`, key) // lost for good
 	testkit.Manage(t, "POST", binding, map[string]any{"routing_key": key}, nil)
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds'`)
 	b.poll(t, cancellation.Config{})
-	b.untilStatus(t, attune.StatusCancelled, id)
+	b.untilStatus(t, lifecycle.StatusCancelled, id)
 	b.settled(t, 20*time.Second)
 }
 
@@ -165,7 +165,7 @@ tasks: [{name: a, action: pk.go}]
 		Type: message.TypeExecutionStatusChanged, Body: body,
 	}})[0]
 	require.NoError(t, outcome.Err)
-	b.untilStatus(t, attune.StatusCancelled, child, id)
+	b.untilStatus(t, lifecycle.StatusCancelled, child, id)
 	b.settled(t, 20*time.Second)
 }
 
@@ -183,13 +183,13 @@ func TestAnExecutionThatAnExistingWorkerNeverStartsEnds(t *testing.T) {
 	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{AMQPURL: b.AMQP, DatabaseURL: b.Database})
 	w.Kill() // its queue stays, without a consumer
 	id := b.request(t, "pack.one", 1, `{}`)[0]
-	b.untilStatus(t, attune.StatusScheduled, id)
+	b.untilStatus(t, lifecycle.StatusScheduled, id)
 	next := b.request(t, "pack.one", 1, `{}`)[0]
 	receipt := b.mustCancel(t, id)
 	require.Equal(t, 1, receipt.Asked)
 	b.poll(t, cancellation.Config{Grace: 500 * time.Millisecond, StaleAfter: time.Hour})
-	b.untilStatus(t, attune.StatusCancelled, id)
-	b.untilStatus(t, attune.StatusScheduled, next)
+	b.untilStatus(t, lifecycle.StatusCancelled, id)
+	b.untilStatus(t, lifecycle.StatusScheduled, next)
 	testkit.Invariants(t, b.store)
 }
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -47,7 +47,7 @@ func scheduledDeadLetter(t *testing.T, st *store.Store, action testkit.ActionRow
 ) *deadletter.Message {
 	t.Helper()
 	e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker, e.Attempt, e.AdmissionState = attune.StatusScheduled, &worker, 1, &queue
+		e.Status, e.Worker, e.Attempt, e.AdmissionState = lifecycle.StatusScheduled, &worker, 1, &queue
 	})
 	body, err := message.New(message.TypeExecutionRequested,
 		message.Dispatch{ExecutionID: e.ID, WorkerID: worker, Attempt: 1}, time.Now(), "test").Encode()
@@ -84,13 +84,13 @@ func TestADeadLetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	require.Len(t, items, 4)
 	items[1].attempts = maxAttempts - 1 // it has been tried
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Len(t, handler.settled, 2)
 	require.Len(t, handler.givenUp, 1)
 	require.Contains(t, handler.givenUp, bad)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`),
 		"its row is written by the handler for operators, not by a batch")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, bad))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, bad))
 	require.Empty(t, h.later.items)
 
 	// While even that is refused, it stays in hand.

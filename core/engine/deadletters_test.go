@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -69,7 +69,7 @@ func TestExpiredDispatchesAreRetriedElsewhere(t *testing.T) {
 			testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) > 0
 	}, 10*time.Second)
 	b.fake(t, nil)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusFailed },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == lifecycle.StatusFailed },
 		20*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, silent)
 	testkit.Eventually(t, func() bool {
@@ -100,7 +100,7 @@ func TestExpiredDispatchesMoveBetweenWorkersWithFencing(t *testing.T) {
 			silent) == 1
 	}, 10*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCompleted },
 		20*time.Second)
 	b.settled(t, 10*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no retry")
@@ -118,7 +118,7 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 	b.withoutConsumer(t, "never", time.Hour)
 	b.engine(t)
 	id := b.request(t, action.Ref, 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusScheduled },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusScheduled },
 		10*time.Second)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, id)

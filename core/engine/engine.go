@@ -19,7 +19,6 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -214,7 +213,7 @@ func (e *Engine) assemble(version string) error {
 	e.report = newReplica(e, version, loopMetrics)
 	probe := &prober{engine: e}
 	view := e.monitor(probe)
-	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
+	gauges := newGauge(gaugeDeps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
 	e.loops["outbox"] = e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -215,9 +215,9 @@ func (b *bundle) requireLegalMoves(t *testing.T) {
 	defer rows.Close()
 	moves := 0
 	for rows.Next() {
-		var from, to attune.Status
+		var from, to lifecycle.Status
 		require.NoError(t, rows.Scan(&from, &to))
-		require.True(t, attune.CanMove(from, to), "%s → %s", from, to)
+		require.True(t, lifecycle.CanMove(from, to), "%s → %s", from, to)
 		moves++
 	}
 	require.NoError(t, rows.Err())
@@ -370,7 +370,7 @@ func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 	wire.Publisher().Publish(ctx, []broker.Message{requestMessage(t, 424242, "ghost")})
 	for range 20 {
 		id := b.request(t, "core.echo", 1, `{"message":"hello"}`)[0]
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != lifecycle.StatusRequested },
 			10*time.Second)
 	}
 	deadLetter := b.deadLetter(t, "ghost")
@@ -400,7 +400,7 @@ func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
 	}, 10*time.Second)
 	testkit.Exec(t, b.store,
 		`INSERT INTO execution (id, action, action_ref) SELECT $1, id, ref FROM action WHERE ref = 'core.echo'`, id)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != lifecycle.StatusRequested },
 		10*time.Second)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 }

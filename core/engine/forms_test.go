@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -170,7 +170,7 @@ func TestActionsOfPublishedDocumentsRun(t *testing.T) {
 			var raw []byte
 			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`,
 				id).Scan(&raw))
-			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
+			require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
 			var got map[string]any
 			require.NoError(t, json.Unmarshal(raw, &got))
 			for key, value := range f.Result {

@@ -12,8 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -52,7 +52,7 @@ func forged() amqp.Publishing {
 func (b *bundle) runs(t *testing.T, within time.Duration) {
 	t.Helper()
 	id := b.request(t, "core.echo", 1, `{"message":"fresh"}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, within,
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCompleted }, within,
 		"a fresh request runs")
 }
 
@@ -173,7 +173,7 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 		testkit.Eventually(t, back(queue), 15*time.Second, "queue %s is consumed again", queue)
 	}
 	b.runs(t, 10*time.Second)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == lifecycle.StatusCompleted },
 		25*time.Second, "the lost request is found")
 
 	tells := func() bool {

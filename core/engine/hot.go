@@ -10,14 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -115,13 +114,13 @@ func (h *hot) receive(ctx context.Context) {
 			return
 		case batch := <-h.completed.Batches():
 			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted),
-				func(l *lane) *spread.Box[item] { return l.ended })
+				func(l *lane) *Box[item] { return l.ended })
 		case batch := <-h.batches():
 			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted),
-				func(l *lane) *spread.Box[item] { return l.ended })
+				func(l *lane) *Box[item] { return l.ended })
 		case batch := <-h.requested.Batches():
 			h.spread(h.read(ctx, batch, message.TypeExecutionRequested),
-				func(l *lane) *spread.Box[item] { return l.requested })
+				func(l *lane) *Box[item] { return l.requested })
 		}
 	}
 }
@@ -130,10 +129,10 @@ func (h *hot) receive(ctx context.Context) {
 // are dropped. A lane that waits for the database does not drop them itself.
 const manyWaiting = 1000
 
-func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
+func (h *hot) spread(items []item, box func(*lane) *Box[item]) {
 	shares := make(map[*lane][]item, len(h.lanes))
 	for _, it := range items {
-		l := h.laneOf(it.action)
+		l := h.LaneOf(it.action)
 		shares[l] = append(shares[l], it)
 	}
 	for l, share := range shares {
@@ -145,14 +144,14 @@ func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
 	}
 }
 
-func (h *shared) laneOf(action string) *lane {
-	return h.lanes[spread.Of(action, len(h.lanes))]
+func (h *shared) LaneOf(action string) *lane {
+	return h.lanes[LaneOf(action, len(h.lanes))]
 }
 
 // fill lets the lanes of their actions fill queues with free slots and waiting executions.
 func (h *shared) fill(result scheduler.Result) {
 	for i, queue := range result.Unfilled {
-		h.laneOf(result.UnfilledOf[i]).unfilled.Put(queue)
+		h.LaneOf(result.UnfilledOf[i]).unfilled.Put(queue)
 	}
 }
 
@@ -197,7 +196,7 @@ type item struct {
 	action     string         // selects its lane; empty for a finding
 	hint       scheduler.Hint // what its message says; empty for a finding
 	ended      bool
-	said       attune.Status    // the reported status
+	said       lifecycle.Status // the reported status
 	delivery   *broker.Delivery // nil for a finding
 	open       *atomic.Int32    // unsettled items of the delivery; nil for a single item
 	deadLetter *deadletter.Message
@@ -279,7 +278,7 @@ func (it *item) decode(payload json.RawMessage) error {
 	it.execution = report.ExecutionID
 	it.action = actionOf(report.ActionRef, &report.ActionID)
 	it.hint = scheduler.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
-	if said, unknown := attune.ParseStatus(report.Status); unknown == nil {
+	if said, unknown := lifecycle.ParseStatus(report.Status); unknown == nil {
 		it.said = said
 	}
 	return err

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
@@ -52,9 +52,9 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
 	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, chores{queues: queues}))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, queued[1]))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, queued[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, newcomer))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, queued[1]))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, st, queued[0]))
 }
 
 // A server that cannot write is awaited however long it takes; its messages
@@ -145,7 +145,7 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	claim := func(age time.Duration) int64 {
 		return testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
+			func(e *testkit.ExecutionRow) { e.Status, e.Age = lifecycle.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
 	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)})
@@ -155,8 +155,8 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, chores{}))
 	require.Equal(t, []int64{stale}, h.reclaimed)
 	require.NoError(t, h.runBatch(ctx, []item{{execution: h.reclaimed[0]}}, chores{}))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
-	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, stale))
+	require.Equal(t, lifecycle.StatusScheduling, testkit.StatusOf(t, st, young))
 }
 
 // Chores of any mixture are bisected until each stands alone: one that cannot be

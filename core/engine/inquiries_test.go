@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/workflow"
@@ -101,8 +101,8 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 
 	second, asking := b.question(t, "Deploy, since you said yes?")
 	b.noSlot(t)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, asking))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, asking))
 	// An existing API takes the answer, and tells of it more than once.
 	testkit.Exec(t, b.store,
 		`UPDATE inquiry SET status = 'responded', response = '{"ok": true}', responded_at = now() WHERE id = $1`,
@@ -120,7 +120,7 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 		[]broker.Message{told, told, told}) {
 		require.NoError(t, outcome.Err)
 	}
-	b.untilStatus(t, attune.StatusCompleted, id)
+	b.untilStatus(t, lifecycle.StatusCompleted, id)
 	b.settled(t, 15*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`SELECT count(*) FROM execution WHERE action_ref = 'pk.go' AND config = '{"ok": true}'`))
@@ -165,8 +165,8 @@ func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	}, 20*time.Second)
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = now() WHERE id = $1`, asked[ids[0]])
 	b.mustCancel(t, ids[1])
-	b.untilStatus(t, attune.StatusCompleted, ids[0])
-	b.untilStatus(t, attune.StatusCancelled, ids[1])
+	b.untilStatus(t, lifecycle.StatusCompleted, ids[0])
+	b.untilStatus(t, lifecycle.StatusCancelled, ids[1])
 	b.settled(t, 20*time.Second)
 	require.Equal(t, 1,
 		testkit.Count(t, b.store,

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/workflow"
@@ -264,7 +264,7 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 	ids := b.request(t, action.Ref, 4, `{}`)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 3 &&
-			testkit.StatusOf(t, b.store, ids[0]) == attune.StatusRunning
+			testkit.StatusOf(t, b.store, ids[0]) == lifecycle.StatusRunning
 	}, 20*time.Second, "one runs, three wait")
 
 	swept := func(why string) {
@@ -290,7 +290,7 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 		"it is ready again")
 	swept("and after it")
 	close(release)
-	b.untilStatus(t, attune.StatusCompleted, append(ids, late)...)
+	b.untilStatus(t, lifecycle.StatusCompleted, append(ids, late)...)
 	b.settled(t, 20*time.Second)
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/tracing"
 )
@@ -30,9 +29,9 @@ import (
 type lane struct {
 	*shared
 
-	ended     *spread.Box[item]
-	requested *spread.Box[item]
-	unfilled  *spread.Box[int64] // queues that a batch left with free slots and waiting executions
+	ended     *Box[item]
+	requested *Box[item]
+	unfilled  *Box[int64] // queues that a batch left with free slots and waiting executions
 
 	// Only the first lane has these.
 	finds       <-chan recovery.Found
@@ -58,7 +57,7 @@ type lane struct {
 func newLane(common *shared, first bool) *lane {
 	l := &lane{
 		shared: common, later: newLater(&common.absents), heldQueues: make(map[int64]int),
-		ended: spread.NewBox[item](), requested: spread.NewBox[item](), unfilled: spread.NewBox[int64](),
+		ended: NewBox[item](), requested: NewBox[item](), unfilled: NewBox[int64](),
 	}
 	if first {
 		l.finds, l.deadLetters, l.alarms = common.found, common.deadLetterBatches, common.wake.C

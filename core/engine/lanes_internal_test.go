@@ -12,12 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -98,7 +97,7 @@ func (s *stand) request(action testkit.ActionRow, ids ...int64) {
 // of makes an action whose messages belong to one of two lanes.
 func (s *stand) of(lane int, name string) testkit.ActionRow {
 	for i := 0; ; i++ {
-		if ref := fmt.Sprintf("pk.%s%d", name, i); spread.Of(ref, 2) == lane {
+		if ref := fmt.Sprintf("pk.%s%d", name, i); LaneOf(ref, 2) == lane {
 			return testkit.Action(s.t, s.store, ref)
 		}
 	}
@@ -109,7 +108,7 @@ func (s *stand) execution(action testkit.ActionRow) int64 {
 }
 
 func (s *stand) scheduled(id int64) bool {
-	return testkit.StatusOf(s.t, s.store, id) == attune.StatusScheduled
+	return testkit.StatusOf(s.t, s.store, id) == lifecycle.StatusScheduled
 }
 
 // While one lane waits for a queue that another transaction holds, the others go on, and its
@@ -177,7 +176,7 @@ func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 	testkit.Eventually(t, func() bool { return h.lanes[0].begun.Load() == 0 }, testkit.TestTimeout)
 	stop()
 	require.Empty(t, h.lanes[1].later.items)
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, bad))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, s.store, bad))
 }
 
 // Queues keep the order of delivery, and no message is lost or processed twice, while deliveries return and lanes
@@ -256,7 +255,7 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	h.held = []item{first}
 	require.NoError(t, h.runBatch(testkit.Context(t), []item{second, other, end}, noChores))
 	require.True(t, s.scheduled(other.execution))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, second.execution))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, s.store, second.execution))
 	require.Equal(t, []item{first, second}, takeHeld(h))
 }
 
@@ -268,10 +267,10 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	refs := []string{"pk.a", "pk.b", "pk.c", "pk.d", "pk.e", "pk.f"}
 	h.fill(scheduler.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
-		require.Contains(t, h.laneOf(ref).unfilled.Take(10), int64(i+1))
+		require.Contains(t, h.LaneOf(ref).unfilled.Take(10), int64(i+1))
 		for queue, other := range refs { // taken with it
-			if queue != i && h.laneOf(other) == h.laneOf(ref) {
-				h.laneOf(other).unfilled.Put(int64(queue + 1))
+			if queue != i && h.LaneOf(other) == h.LaneOf(ref) {
+				h.LaneOf(other).unfilled.Put(int64(queue + 1))
 			}
 		}
 	}
@@ -307,7 +306,7 @@ func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 		for again := 0; again < len(ids); {
 			items := h.read(testkit.Context(t), <-c.Batches(), message.TypeExecutionRequested)
 			again += len(items)
-			h.spread(items, func(s *lane) *spread.Box[item] { return s.requested })
+			h.spread(items, func(s *lane) *Box[item] { return s.requested })
 		}
 		c.GiveBack()
 	}

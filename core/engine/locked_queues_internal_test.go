@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -45,7 +45,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
 	kept := takeHeld(h)
 	require.Equal(t, []int64{items[0].execution, items[2].execution}, []int64{kept[0].execution, kept[1].execution})
 	require.Equal(t, []*broker.Delivery{items[1].delivery}, h.decided, "only the other one is acknowledged")
@@ -63,7 +63,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
 	require.NoError(t, <-done)
 	require.Empty(t, takeHeld(h))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
 	require.Equal(t, 1, testkit.Count(t, st,
 		`SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -31,7 +31,7 @@ func TestRulesAnswerLostWork(t *testing.T) {
 			ID:  int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)),
 			Ref: "demo.long",
 		},
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &lost.ID, attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &lost.ID, lifecycle.StatusRunning }).ID
 	watch := func(c *config.Config) {
 		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 5
 		c.Executor.TimeoutCheckInterval, c.Executor.HeartbeatCheckInterval = 300*time.Millisecond, 300*time.Millisecond
@@ -48,7 +48,7 @@ func TestRulesAnswerLostWork(t *testing.T) {
 		fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID),
 	}
 	testkit.Eventually(t, func() bool { return ran(correlations[0]) == 1 && ran(correlations[1]) == 1 }, 30*time.Second)
-	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, b.store, id))
 	b.settled(t, 10*time.Second)
 	for _, correlation := range correlations {
 		require.Equal(t, 1,
@@ -99,7 +99,7 @@ func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 				}
 			})
 			id := b.request(t, "demo.long", 1, `{}`)[0]
-			b.untilStatus(t, attune.StatusRunning, id)
+			b.untilStatus(t, lifecycle.StatusRunning, id)
 			b.worker(t, "answers", 5)
 			if !c.marked { // a replica believes in silence after it has seen the database for 90 s
 				testkit.Eventually(t, func() bool { return time.Since(begin) > 100*time.Second }, time.Minute)
@@ -110,7 +110,7 @@ func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 				testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive', updated = now() WHERE id = $1`,
 					worker.ID)
 			}
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusAbandoned },
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusAbandoned },
 				time.Minute)
 			t.Logf("abandoned %.1f s after the worker was killed", time.Since(killed).Seconds())
 			correlation := fmt.Sprintf("execution:%d:worker_unavailable", id)
@@ -167,10 +167,10 @@ func TestUnstartedExecutionsOfADeadWorkerFailInThePublishedWords(t *testing.T) {
 			b.withoutConsumer(t, "stopped", c.ttl)
 			b.engine(t, c.change)
 			id := b.request(t, "manual.test", 1, `{}`)[0]
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != lifecycle.StatusRequested },
 				10*time.Second)
 			testkit.Exec(t, b.store, c.die)
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusFailed },
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusFailed },
 				20*time.Second)
 			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1
 				AND concat_ws(' ', result->>'error', result->>'message') LIKE '%Worker queue TTL expired%' AND result->>'failed_by' = $2`, id, c.by))
@@ -266,7 +266,7 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 	b.engine(t)
 	b.engine(t)
 	ids := b.request(t, "ask.api", 2, `{}`)
-	b.untilStatus(t, attune.StatusCompleted, ids...)
+	b.untilStatus(t, lifecycle.StatusCompleted, ids...)
 	b.settled(t, 10*time.Second)
 	var open []int64
 	for _, id := range ids {
@@ -346,7 +346,7 @@ tasks:
 	})
 	b.engine(t)
 	id := b.request(t, ref, 1, `{}`)[0]
-	b.untilStatus(t, attune.StatusCompleted, id)
+	b.untilStatus(t, lifecycle.StatusCompleted, id)
 	b.settled(t, 15*time.Second)
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent = $1`, id),
 		"each task once")

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
@@ -50,7 +50,7 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	action := testkit.Action(t, st, "pk.a")
 	running := func(worker int64) int64 {
 		return testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, lifecycle.StatusRunning }).ID
 	}
 	beats, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	}
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	lost := running(gone.ID)
-	decided := func() bool { return testkit.StatusOf(t, st, lost) == attune.StatusAbandoned }
+	decided := func() bool { return testkit.StatusOf(t, st, lost) == lifecycle.StatusAbandoned }
 	testkit.Eventually(t, decided, 20*time.Second) // heartbeats count again
 
 	require.NoError(t, stack.KillPostgres(ctx))

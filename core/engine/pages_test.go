@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/worker"
@@ -286,7 +286,7 @@ func (b *bundle) completed(t *testing.T, id int64) (result map[string]any) {
 	var raw []byte
 	require.NoError(t,
 		b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
 	require.NoError(t, json.Unmarshal(raw, &result))
 	return result
 }

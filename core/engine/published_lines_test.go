@@ -14,8 +14,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -118,7 +118,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 				_, err := fmt.Sscan(o.id, &id)
 				require.NoError(t, err)
 				if name == "Killed" {
-					b.untilStatus(t, attune.StatusScheduled, id)
+					b.untilStatus(t, lifecycle.StatusScheduled, id)
 					b.silent(t)
 				}
 				testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() },
@@ -179,7 +179,7 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	o := newOperator(t, b, func(c *config.Config) { c.Security.JWTSecret = secret })
 	b.fake(t, nil) // without a worker a request fails at once
 	parent := b.request(t, "core.echo", 1, `{}`)[0]
-	b.untilStatus(t, attune.StatusCompleted, parent)
+	b.untilStatus(t, lifecycle.StatusCompleted, parent)
 	testkit.Exec(t, b.store, `INSERT INTO identity (id, login) VALUES (77, 'ann')`)
 	o.env = append(o.env, "TOKEN="+accessToken(t, secret, 77))
 	all := steps(t)
@@ -192,7 +192,7 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(o.run(all[1].command)), &answer))
 	require.Equal(t, int64(77), answer.Data.Executor)
 	o.id = fmt.Sprint(answer.Data.ID)
-	b.untilStatus(t, attune.StatusCompleted, answer.Data.ID)
+	b.untilStatus(t, lifecycle.StatusCompleted, answer.Data.ID)
 	get, _, _ := strings.Cut(all[3].command, " | jq")
 	require.JSONEq(t, `{"error": {"code": 401, "message": "Missing authentication token"}}`, o.run(get))
 	require.Equal(t, "null\n", o.run(all[3].command))
@@ -229,7 +229,7 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 		return ""
 	}
 	id := b.request(t, "core.echo", 1, `{}`)[0]
-	b.untilStatus(t, attune.StatusFailed, id)
+	b.untilStatus(t, lifecycle.StatusFailed, id)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true`)
 	until := func(line, pattern string) {
 		t.Helper()
@@ -315,7 +315,7 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE worker ENABLE TRIGGER USER`)
 	action := testkit.Action(t, b.store, "demo.kept")
 	kept := testkit.Execution(t, b.store, action,
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &old.ID, attune.StatusCompleted }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &old.ID, lifecycle.StatusCompleted }).ID
 	o := newOperator(t, b, func(c *config.Config) {
 		quickSilence(c)
 		c.Retention.InactiveWorkers = 8760 * time.Hour // only the statement deletes
@@ -339,7 +339,7 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	statement("Too Many Inactive Workers")
 	require.Zero(t, o.code)
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM worker`), "the one of ten days ago is gone")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, kept), "its executions stay")
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, kept), "its executions stay")
 }
 
 // The statements of the document about queues, as they are written, while one of three
@@ -388,7 +388,7 @@ func TestPublishedStatementsAboutQueues(t *testing.T) {
 		return stuck.MatchString(o.run(statement("Stuck queues")))
 	}, 30*time.Second)
 	close(finish)
-	b.untilStatus(t, attune.StatusCompleted, ids...)
+	b.untilStatus(t, lifecycle.StatusCompleted, ids...)
 	until("Queue throughput", `demo\.one\W+3\W+3\W+100\b`)
 }
 

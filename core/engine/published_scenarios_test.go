@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -95,7 +95,7 @@ func (s *scenario) busy(name string) *testkit.FakeWorker {
 func (s *scenario) one() int64 { return s.request(s.t, "core.echo", 1, `{"message": "test"}`)[0] }
 
 // result is the result of an execution that has ended with a status.
-func (s *scenario) result(status attune.Status, id int64, within time.Duration) (result map[string]any) {
+func (s *scenario) result(status lifecycle.Status, id int64, within time.Duration) (result map[string]any) {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool { return testkit.StatusOf(s.t, s.store, id).Terminal() }, within)
 	require.Equal(s.t, status, testkit.StatusOf(s.t, s.store, id))
@@ -109,9 +109,9 @@ func (s *scenario) result(status attune.Status, id int64, within time.Duration) 
 // Document: "Should timeout and fail". Here: `abandoned` by default, as the published
 // program has it, and `failed` where the setting says so.
 func (s *scenario) stopsMidExecution() {
-	for setting, status := range map[string]attune.Status{
-		"abandon": attune.StatusAbandoned,
-		"fail":    attune.StatusFailed,
+	for setting, status := range map[string]lifecycle.Status{
+		"abandon": lifecycle.StatusAbandoned,
+		"fail":    lifecycle.StatusFailed,
 	} {
 		s.t.Run(setting, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func (s *scenario) stopsMidExecution() {
 			s.serve(func(c *config.Config) { c.Executor.LostRunning = setting })
 			worker := s.busy("worker-shell")
 			id := s.one()
-			s.untilStatus(t, attune.StatusRunning, id)
+			s.untilStatus(t, lifecycle.StatusRunning, id)
 			worker.Kill()
 			result := s.result(status, id, 4*time.Minute)
 			require.Equal(t, "Execution abandoned because its worker became unavailable while running", result["error"])
@@ -142,7 +142,7 @@ func (s *scenario) neverPicksUp() {
 	s.serve()
 	s.fake(s.t, func(f *testkit.FakeWorkerConfig) { f.Gate = make(chan struct{}) })
 	id := s.one()
-	result := s.result(attune.StatusFailed, id, 7*time.Minute)
+	result := s.result(lifecycle.StatusFailed, id, 7*time.Minute)
 	require.Regexp(s.t, `^Execution timeout: worker did not pick up task within `+seconds+
 		` seconds \(scheduled for \d+ seconds\)$`, result["error"])
 	require.Equal(s.t, "execution_timeout_monitor", result["failed_by"])
@@ -156,9 +156,9 @@ func (s *scenario) neverPicksUp() {
 // workers that are all stopped.
 func (s *scenario) allWorkersDown() {
 	s.serve()
-	require.Equal(s.t, "no workers available", s.result(attune.StatusFailed, s.one(), 20*time.Second)["error"])
+	require.Equal(s.t, "no workers available", s.result(lifecycle.StatusFailed, s.one(), 20*time.Second)["error"])
 	require.NoError(s.t, s.fake(s.t, nil).Stop(testkit.Context(s.t)))
-	result := s.result(attune.StatusFailed, s.one(), 20*time.Second)
+	result := s.result(lifecycle.StatusFailed, s.one(), 20*time.Second)
 	require.Equal(s.t, "no workers available", result["error"])
 	require.Equal(s.t, "execution_scheduler", result["failed_by"])
 }
@@ -178,15 +178,15 @@ func (s *scenario) stopsGracefully() {
 		}
 	})
 	running := s.one()
-	s.untilStatus(s.t, attune.StatusRunning, running)
+	s.untilStatus(s.t, lifecycle.StatusRunning, running)
 	s.fake(s.t, nil)
 	testkit.Exec(s.t, s.store, section(s.t, availabilityDocument, "Graceful Worker Shutdown"), leaver.ID)
 	require.Equal(s.t, 1,
 		testkit.Count(s.t, s.store, `SELECT count(*) FROM worker WHERE id = $1 AND status = 'inactive'`, leaver.ID))
-	s.untilStatus(s.t, attune.StatusCompleted, s.request(s.t, "core.echo", 5, `{}`)...)
+	s.untilStatus(s.t, lifecycle.StatusCompleted, s.request(s.t, "core.echo", 5, `{}`)...)
 	require.Len(s.t, leaver.Runs(), 1, "nothing new")
 	close(finish)
-	s.untilStatus(s.t, attune.StatusCompleted, running)
+	s.untilStatus(s.t, lifecycle.StatusCompleted, running)
 }
 
 // Document: "Should be moved to DLQ and execution failed". Here: the same; the message
@@ -199,7 +199,7 @@ func (s *scenario) messageExpires() {
 	stuck := s.withoutConsumer(s.t, "worker-stuck", ttl)
 	s.serve()
 	id := s.one()
-	result := s.result(attune.StatusFailed, id, 7*time.Minute)
+	result := s.result(lifecycle.StatusFailed, id, 7*time.Minute)
 	require.Equal(s.t, "Worker queue TTL expired", result["error"])
 	require.Equal(s.t, "dead_letter_handler", result["failed_by"])
 	require.Equal(s.t, 1, testkit.Count(s.t, s.store, `SELECT count(*) FROM dead_letter
@@ -217,9 +217,9 @@ func TestThePublishedIntegrationTest(t *testing.T) {
 	s.serve()
 	worker := s.fake(t, func(f *testkit.FakeWorkerConfig) { f.Gate = make(chan struct{}) })
 	execution := s.one()
-	s.untilStatus(t, attune.StatusScheduled, execution)
+	s.untilStatus(t, lifecycle.StatusScheduled, execution)
 	worker.Kill()
-	result := s.result(attune.StatusFailed, execution, 310*time.Second)
+	result := s.result(lifecycle.StatusFailed, execution, 310*time.Second)
 	require.Contains(t, result["error"], "timeout")
 	require.Equal(t, "Worker queue TTL expired: heartbeat timeout before the worker started the execution",
 		result["error"])
@@ -227,10 +227,10 @@ func TestThePublishedIntegrationTest(t *testing.T) {
 	// With another worker the work is done there, as a new execution.
 	second := s.fake(t, func(f *testkit.FakeWorkerConfig) { f.Gate = make(chan struct{}) })
 	moved := s.one()
-	s.untilStatus(t, attune.StatusScheduled, moved)
+	s.untilStatus(t, lifecycle.StatusScheduled, moved)
 	s.fake(t, nil)
 	second.Kill()
-	s.result(attune.StatusFailed, moved, 310*time.Second)
+	s.result(lifecycle.StatusFailed, moved, 310*time.Second)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, s.store,
 			`SELECT count(*) FROM execution WHERE original_execution = $1 AND status = 'completed'`, moved) == 1

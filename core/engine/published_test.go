@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -41,7 +41,7 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 		return response.StatusCode, answer.Data
 	}
 	parent := b.request(t, "core.sleep", 1, `{"seconds": 600}`)[0]
-	b.untilStatus(t, attune.StatusRunning, parent)
+	b.untilStatus(t, lifecycle.StatusRunning, parent)
 	bearer, err := token.New([]byte(secret)).Sign(token.ExecutionClaims{
 		ExecutionID: parent, ActionRef: "core.sleep", PermissionSetRefs: []string{"standard"},
 	})
@@ -57,17 +57,17 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 		return last["status"] == "completed"
 	}, 20*time.Second, "the child completes")
 	require.Equal(t, map[string]any{"message": "hi"}, last["config"])
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, parent), "its parent runs on")
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, parent), "its parent runs on")
 
 	code, long := call(http.MethodPost, "", bearer, `{"action_ref": "core.sleep", "parameters": {"seconds": 600}}`)
 	require.Equal(t, http.StatusCreated, code)
 	child, _ := long["id"].(float64)
-	b.untilStatus(t, attune.StatusRunning, int64(child))
+	b.untilStatus(t, lifecycle.StatusRunning, int64(child))
 	code, stopped := call(http.MethodPost, fmt.Sprintf("/%d/cancel", parent), bearer, `{"tree": true}`)
 	require.Equal(t, http.StatusOK, code)
 	require.InDelta(t, parent, stopped["id"], 0)
 	require.Contains(t, []any{"canceling", "cancelled"}, stopped["status"])
-	b.untilStatus(t, attune.StatusCancelled, parent, int64(child))
+	b.untilStatus(t, lifecycle.StatusCancelled, parent, int64(child))
 	code, _ = call(http.MethodGet, fmt.Sprintf("/%d", parent), bearer, "")
 	require.Equal(t, http.StatusUnauthorized, code, "its execution has ended")
 }

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -62,7 +62,7 @@ func TestAMessageInHandAtTwoDeathsIsSetAside(t *testing.T) {
 			AND headers->>'x-attune-unread' = 'true' AND execution IS NULL AND length(body) > 200000`) == 1
 	}, 30*time.Second, "the large message is in the ledger")
 	require.NoError(t, lock.Rollback(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCompleted },
 		30*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 	b.empty(t, message.QueueExecutionRequests)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/installation"
@@ -85,7 +85,7 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `select count(*) from execution where status = 'completed'`) == len(ids)+1
 	}, 60*time.Second, "executions of a work queue end like all others")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, leased))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, st, leased))
 	testkit.Invariants(t, st)
 	require.Equal(t, before, sum(), "traffic")
 

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -165,7 +165,7 @@ func (b *batch) render(f *fire, known references) error {
 	if f.config, err = json.Marshal(public); err != nil {
 		return f.wrong("action_params", err)
 	}
-	if err := bounds.JSON("parameters", f.config); err != nil {
+	if err := jsonvalue.Check("parameters", f.config); err != nil {
 		return f.wrong("action_params", err)
 	}
 	return nil

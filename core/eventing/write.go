@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -198,7 +198,7 @@ func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Mess
 		EnforcementID: row.ID, RuleID: row.Rule, RuleRef: row.RuleRef, EventID: &row.Event, TriggerRef: row.TriggerRef,
 		Payload: json.RawMessage("{}"),
 	}
-	if kept := bounds.Copy(e.row.Payload, maxPayloadInMessage); len(kept) > 0 {
+	if kept := jsonvalue.Copy(e.row.Payload, maxPayloadInMessage); len(kept) > 0 {
 		payload.Payload = kept
 	}
 	return outbox.Encode(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -79,7 +79,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
 	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot is not released yet")
 	run(scheduler.NewReleaseStep([]int64{first}), scheduler.FillStep{})
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")
 	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme"}`})
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -28,7 +28,7 @@ func TestReasonsAndTriesAreTheSameEverywhere(t *testing.T) {
 		"not an object":      `"broken"`,
 		"an error of fields": `{"error": {"code": 7}}`,
 	} {
-		failed := func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, json.RawMessage(result) }
+		failed := func(e *testkit.ExecutionRow) { e.Status, e.Result = lifecycle.StatusFailed, json.RawMessage(result) }
 		first := testkit.Execution(t, b.Store, action, failed)
 		again := testkit.Execution(t, b.Store, action, failed)
 		testkit.Exec(t, b.Store, `UPDATE execution SET original_execution = $2, retry_count = 1 WHERE id = $1`,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -19,7 +19,7 @@ func TestALargeDocumentIsWholeOrSaysItsSize(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	result := map[string]string{"stdout": strings.Repeat("é", 400_000)}
 	id := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) {
-		r.Status, r.Result = attune.StatusCompleted, result
+		r.Status, r.Result = lifecycle.StatusCompleted, result
 	}).ID
 	part, err := b.Execution(t.Context(), id)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/lab/testkit"
@@ -140,7 +140,7 @@ func TestForecastKnowsNoWorker(t *testing.T) {
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	old := testkit.Worker(t, b.Store, "old", func(r *testkit.WorkerRow) { r.HeartbeatAge = time.Hour })
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), monitortest.Aged(time.Minute))
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted), monitortest.Aged(time.Minute))
 	_, _, waiters := b.Line(t, action, 1, 0, 1, old.ID)
 	require.Equal(t, "unknown: no worker is alive", b.ask(t, waiters[0]).Expected.Basis)
 	testkit.Worker(t, b.Store, "young")

@@ -3,7 +3,7 @@ package explain
 import (
 	"fmt"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -57,9 +57,9 @@ func Refusal(list []RetryCheck) string {
 
 func (f *RetryFacts) ended() RetryCheck {
 	switch status := f.Execution.Status; {
-	case !attune.Status(status).Terminal():
+	case !lifecycle.Status(status).Terminal():
 		return RetryCheck{RetryRefused, "it has not ended: " + status}
-	case status == string(attune.StatusCompleted):
+	case status == string(lifecycle.StatusCompleted):
 		return RetryCheck{RetryMinded, "it completed: what it did is done a second time"}
 	default:
 		return RetryCheck{RetryMet, "it ended as " + status}
@@ -90,7 +90,7 @@ func (f *RetryFacts) waited() RetryCheck {
 		return RetryCheck{RetryMet, "no parent waits for it"}
 	case f.Parent == nil:
 		return RetryCheck{RetryUnknown, fmt.Sprintf("its parent, execution %d, has not been read", *f.Execution.Parent)}
-	case attune.Status(f.Parent.Status).Terminal():
+	case lifecycle.Status(f.Parent.Status).Terminal():
 		return RetryCheck{
 			RetryMinded,
 			fmt.Sprintf("its parent, execution %d, has ended (%s): it does not wait for a retry", f.Parent.ID,

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
@@ -100,7 +100,7 @@ func (m *Reader) why(ctx context.Context, tx *store.Tx, s monitor.Shape, id int6
 	if a.ScheduledTimeoutSeconds > 0 {
 		w.allowed = time.Duration(a.ScheduledTimeoutSeconds) * time.Second
 	}
-	if w.inLine && w.Status == string(attune.StatusRequested) {
+	if w.inLine && w.Status == string(lifecycle.StatusRequested) {
 		err = m.whyWaiting(ctx, tx, a, w)
 	} else {
 		err = m.whyNot(ctx, tx, a, w)

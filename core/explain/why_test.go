@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -99,7 +99,7 @@ func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "w")
 	pack := testkit.Policy(t, b.Store, action, 1, testkit.OfPack(action))
 	other := testkit.Action(t, b.Store, "demo.other")
-	busy := testkit.Execution(t, b.Store, other, monitortest.Status(attune.StatusRunning),
+	busy := testkit.Execution(t, b.Store, other, monitortest.Status(lifecycle.StatusRunning),
 		func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
 	var scope int64
 	require.NoError(t, b.Store.Pool().QueryRow(t.Context(), `
@@ -193,29 +193,29 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 			"and is in no queue yet.",
 		},
 		{"scheduling", func(r *testkit.ExecutionRow) {
-			r.Status, r.Age = attune.StatusScheduling, 3*time.Second
+			r.Status, r.Age = lifecycle.StatusScheduling, 3*time.Second
 		}, "is being handed to a worker, for 3s."},
 		{"canceling", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusCanceling, &worker.ID, 3*time.Second
+			r.Status, r.Worker, r.Age = lifecycle.StatusCanceling, &worker.ID, 3*time.Second
 		}, "is being cancelled on worker w-1, for 3s."},
 		{"scheduled", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 72*time.Hour
+			r.Status, r.Worker, r.Age = lifecycle.StatusScheduled, &stale.ID, 72*time.Hour
 		}, "was handed to worker w-2 3d ago, which has not picked it up yet. The worker's last heartbeat was 2d ago"},
 		{"running", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 72*time.Hour
+			r.Status, r.Worker, r.Age = lifecycle.StatusRunning, &worker.ID, 72*time.Hour
 		}, "runs on worker w-1, for 3d."},
 		{"refused", func(r *testkit.ExecutionRow) {
-			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)",
+			r.Status, r.Result = lifecycle.StatusCancelled, result("Queue full (max length: 10000)",
 				"the queue of the action is at its maximum length")
 		}, "was refused at "},
 		{"gave up", func(r *testkit.ExecutionRow) {
-			r.Status, r.Result = attune.StatusTimeout, result("Queue timeout", "it waited for longer than 1h")
+			r.Status, r.Result = lifecycle.StatusTimeout, result("Queue timeout", "it waited for longer than 1h")
 		}, "was given up at "},
 		{"failed", func(r *testkit.ExecutionRow) {
-			r.Status, r.Result = attune.StatusFailed,
+			r.Status, r.Result = lifecycle.StatusFailed,
 				result("exit", "exit code 3")
 		}, ": exit code 3."},
-		{"completed", monitortest.Status(attune.StatusCompleted), "completed at "},
+		{"completed", monitortest.Status(lifecycle.StatusCompleted), "completed at "},
 	}
 	var unended []int64
 	for _, c := range cases {
@@ -224,7 +224,7 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 		require.Nil(t, w.Waiting, c.name)
 		d, err := b.Execution(t.Context(), w.ID)
 		require.NoError(t, err)
-		if attune.Status(w.Status).Terminal() {
+		if lifecycle.Status(w.Status).Terminal() {
 			require.Empty(t, d.Why, c.name)
 			continue
 		}
@@ -256,7 +256,7 @@ func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	at := func(worker testkit.WorkerRow) string {
 		return b.ask(t, testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusScheduled, &worker.ID, time.Hour
+			r.Status, r.Worker, r.Age = lifecycle.StatusScheduled, &worker.ID, time.Hour
 		}).ID).Summary
 	}
 	well := testkit.Worker(t, b.Store, "well")
@@ -279,7 +279,7 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	for i := range 20 {
-		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+		testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted),
 			monitortest.Aged(time.Duration(20-i)*time.Minute))
 	}
 	// The trigger keeps the times of completed executions.
@@ -338,11 +338,11 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	key := `{"region.name":"a<b","tenant":"acme"}`
 	plain := testkit.State(t, b.Store, action, 3)
 	group := testkit.State(t, b.Store, action, 3, func(r *testkit.StateRow) { r.GroupKey = &key })
-	e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+	e := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted),
 		func(r *testkit.ExecutionRow) {
 			r.Config = map[string]any{"tenant": "acme", "region": map[string]string{"name": "a<b"}}
 		})
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted),
 		func(r *testkit.ExecutionRow) { r.Config = map[string]any{"tenant": "zed"} })
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created`)
 
@@ -398,7 +398,7 @@ func TestWhyWithoutOurColumns(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	waits := testkit.Execution(t, b.Store, action)
-	runs := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning))
+	runs := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusRunning))
 	testkit.Exec(t, b.Store,
 		`insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1, 1, 1)`,
 		action.ID)
@@ -522,7 +522,7 @@ func TestWhyNamesTheRemainsOfAnAbandonedExecution(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w1")
 	abandoned := func(reason string) []string {
-		x := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusAbandoned),
+		x := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusAbandoned),
 			func(r *testkit.ExecutionRow) {
 				r.Worker, r.Result = &worker.ID, map[string]any{"error": reason}
 			})
@@ -539,7 +539,7 @@ func TestWhyOfAWorkflowShowsFalseConditions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store,
 		`update execution set workflow_def = d.id from workflow_definition d where execution.id = $1`, w.Execution)
 	testkit.Exec(t, b.Store,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 )
@@ -226,7 +226,7 @@ func (w *Why) outlook() []string {
 
 // extra are further lines about an execution outside a queue.
 func (w *Why) extra() []string {
-	ended := attune.Status(w.Status).Terminal()
+	ended := lifecycle.Status(w.Status).Terminal()
 	var lines []string
 	add := func(when bool, more ...string) {
 		if when {
@@ -237,7 +237,7 @@ func (w *Why) extra() []string {
 	add(w.holds && ended, "Its slot is not released yet: the engine releases it when it processes the end.")
 	add(w.inLine, "It still has a place in the queue, which the engine's next batch removes.")
 	add(!ended || w.holds, w.engineLines()...)
-	if w.Status == string(attune.StatusAbandoned) && w.WorkerID != nil {
+	if w.Status == string(lifecycle.StatusAbandoned) && w.WorkerID != nil {
 		killed := strings.Contains(w.Reason+w.refusal, "the worker's process ended")
 		add(killed,
 			"The action was killed with the worker, but a process that it started in a session of its own (setsid) "+
@@ -263,18 +263,18 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 		on = "worker " + cmp.Or(w.WorkerName, fmt.Sprint(*w.WorkerID))
 	}
 	updated := phrase.Since(w.Updated, w.At)
-	switch status := attune.Status(w.Status); status {
-	case attune.StatusRequested:
+	switch status := lifecycle.Status(w.Status); status {
+	case lifecycle.StatusRequested:
 		if w.Retry != nil {
 			return name + " " + w.Retry.sentence(w.At)
 		}
 		return name + " " + w.requested()
-	case attune.StatusScheduling:
+	case lifecycle.StatusScheduling:
 		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, updated)
-	case attune.StatusScheduled:
+	case lifecycle.StatusScheduled:
 		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s%s",
 			name, on, updated, w.unwell(staleAfter), w.given(staleAfter))
-	case attune.StatusRunning:
+	case lifecycle.StatusRunning:
 		from := w.Updated
 		if w.StartedAt != nil {
 			from = *w.StartedAt
@@ -284,7 +284,7 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 				name, phrase.Since(from, w.At), w.ID)
 		}
 		return fmt.Sprintf("%s runs on %s, for %s.%s", name, on, phrase.Since(from, w.At), w.unwell(staleAfter))
-	case attune.StatusCanceling:
+	case lifecycle.StatusCanceling:
 		return fmt.Sprintf("%s is being cancelled on %s, for %s.%s", name, on, updated, w.unwell(staleAfter))
 	default:
 		return name + " " + w.ended(status)
@@ -313,13 +313,14 @@ var refusals = map[string]string{
 }
 
 // endings say how an execution ended.
-var endings = map[attune.Status]string{
-	attune.StatusCompleted: "completed", attune.StatusFailed: "failed", attune.StatusCancelled: "was cancelled",
-	attune.StatusTimeout: "took too long and ended", attune.StatusAbandoned: "was abandoned",
+var endings = map[lifecycle.Status]string{
+	lifecycle.StatusCompleted: "completed", lifecycle.StatusFailed: "failed",
+	lifecycle.StatusCancelled: "was cancelled",
+	lifecycle.StatusTimeout:   "took too long and ended", lifecycle.StatusAbandoned: "was abandoned",
 }
 
 // ended says how an execution ended, and how long it took.
-func (w *Why) ended(status attune.Status) string {
+func (w *Why) ended(status lifecycle.Status) string {
 	at := w.Updated
 	if w.FinishedAt != nil {
 		at = *w.FinishedAt

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
@@ -124,13 +124,13 @@ func (w *Why) forWorker() bool {
 	if w.Waiting != nil && w.Queue != nil {
 		return w.Queue.Blocked != "" && w.Queue.BlockedScope == nil && !w.Queue.Paused
 	}
-	return w.Status == string(attune.StatusFailed) && w.WorkerID == nil &&
+	return w.Status == string(lifecycle.StatusFailed) && w.WorkerID == nil &&
 		(strings.HasPrefix(w.refusal, "no workers available") || strings.HasPrefix(w.refusal, "no compatible worker"))
 }
 
 // whyWorkers reads when a retry is due, or why no worker takes the execution.
 func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, action *int64, w *Why) error {
-	fresh := w.Status == string(attune.StatusRequested) && w.Waiting == nil && w.RetryCount > 0
+	fresh := w.Status == string(lifecycle.StatusRequested) && w.Waiting == nil && w.RetryCount > 0
 	if !fresh && !w.forWorker() {
 		return nil
 	}

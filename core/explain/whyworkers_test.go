@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -40,7 +40,7 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	testkit.Exec(t, b.Store, `update worker set host = name`)
 	state, _, waiters := b.Line(t, action, 5, 0, 1, full)
 	b.Blocks(t, state, "waiting for a worker: the only fitting worker is busy")
-	first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
+	first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 	testkit.Exec(t, b.Store, `update execution set retry_count = 1, worker_selector = '{}' where id = $1`, waiters[0])
 	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due, waiting, avoid) values ($1, $2, 'unknown', now(), false, array[$3::bigint])`,
 		first.ID, waiters[0], failed)
@@ -101,7 +101,7 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 			"taints":           []any{map[string]any{"key": fmt.Sprintf("t%d", i)}},
 		})
 	}
-	failed := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed),
+	failed := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed),
 		func(r *testkit.ExecutionRow) {
 			r.Result = map[string]any{
 				"error":     "no compatible worker: 9 live workers lack runtime python >=3.11",
@@ -117,7 +117,7 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	require.Contains(t, text, "  gone-0: inactive\n")
 	require.Contains(t, text, "  and 14 more; of all 22: lacks runtime python >=3.11 (9), inactive (3), has the taint t0:no_schedule that is not tolerated (1), ")
 
-	done := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed),
+	done := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed),
 		func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "exit code 1"} })
 	require.Nil(t, b.ask(t, done.ID).Workers)
 }
@@ -126,7 +126,7 @@ func TestWhyWithoutAnyWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	failed := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.a"),
-		monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
+		monitortest.Status(lifecycle.StatusFailed), func(r *testkit.ExecutionRow) {
 			r.Result = map[string]any{"error": "no workers available", "failed_by": "execution_scheduler"}
 		})
 	w := b.ask(t, failed.ID)
@@ -140,7 +140,7 @@ func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	b.Replica(t)
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'own'`)
 	action := testkit.Action(t, b.Store, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
-	first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
+	first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 	again := testkit.Execution(t, b.Store, action,
 		func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
 	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due) values ($1, $2, 'worker_unavailable', now() + interval '12.4 seconds')`,

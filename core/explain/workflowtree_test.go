@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -19,7 +19,7 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
-		Status: attune.StatusRunning,
+		Status: lifecycle.StatusRunning,
 		Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1},
 			"pay":     {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
@@ -30,10 +30,10 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	})
 	testkit.Exec(t, b.Store, `insert into engine_replica (id, host, version, pid, state, last_seen) values (gen_random_uuid(), 'h', '1', 1, 'connected', now())`)
 	lost := testkit.Worker(t, b.Store, "lost", func(r *testkit.WorkerRow) { r.HeartbeatAge = time.Hour })
-	b.AddChild(t, w, "reserve", -1, attune.StatusCompleted)
-	pay := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
-	b.AddChild(t, w, "label", -1, attune.StatusRunning, func(r *testkit.ExecutionRow) { r.Worker = &lost.ID })
-	b.AddChild(t, w, "tell", -1, attune.StatusRequested)
+	b.AddChild(t, w, "reserve", -1, lifecycle.StatusCompleted)
+	pay := b.AddChild(t, w, "pay", -1, lifecycle.StatusRunning)
+	b.AddChild(t, w, "label", -1, lifecycle.StatusRunning, func(r *testkit.ExecutionRow) { r.Worker = &lost.ID })
+	b.AddChild(t, w, "tell", -1, lifecycle.StatusRequested)
 	testkit.Exec(t, b.Store, `insert into inquiry (execution, prompt) values ($1, 'How?')`, pay)
 
 	d, err := b.WorkflowTree(t.Context(), monitor.WorkflowAsk{Execution: w.Execution})
@@ -78,14 +78,14 @@ func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	b := setup(t)
 	content := "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}, {name: inner, action: a.c}]"
 	outer := b.AddWorkflow(t, "shop.outer", content,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{
 			"each":  {Status: workflow.TaskRunning, Total: 40, Next: 2, Open: 2},
 			"inner": {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
 		}})
-	holds := b.AddChild(t, outer, "each", 0, attune.StatusRunning)
-	waits := b.AddChild(t, outer, "each", 1, attune.StatusRequested)
+	holds := b.AddChild(t, outer, "each", 0, lifecycle.StatusRunning)
+	waits := b.AddChild(t, outer, "each", 1, lifecycle.StatusRequested)
 	inner := b.AddWorkflow(t, "shop.inner", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store,
 		`insert into workflow_task_dispatch (workflow_execution, task_name, execution_id) values ($1, 'inner', $2)`,
 		outer.ID, inner.Execution)
@@ -109,8 +109,8 @@ func TestMoreChildrenOfOneTask(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}'}, {name: also, action: a.b, with_items: '{{ parameters.list }}'}]",
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	first := b.AddChild(t, w, "each", 0, attune.StatusCompleted)
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	first := b.AddChild(t, w, "each", 0, lifecycle.StatusCompleted)
 	testkit.Exec(t, b.Store, `with e as (insert into execution (action, action_ref, status, parent) select x.action, x.action_ref, 'completed', $2 from execution x, generate_series(1, 1199) where x.id = $3 returning id)
 		insert into workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id, settled)
 		select $1, case when row_number() over () <= 1150 then 'each' else 'also' end, row_number() over (), id, true from e`, w.ID, w.Execution, first)

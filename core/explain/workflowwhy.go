@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
@@ -41,7 +41,7 @@ type workflowWhy struct {
 // queue of one.
 func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.WorkflowDetail) error {
 	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}, staleAfter: m.Config().StaleAfter}
-	if !attune.Status(d.Status).Terminal() && s.Shared {
+	if !lifecycle.Status(d.Status).Terminal() && s.Shared {
 		if err := w.look(ctx, tx, s, m); err != nil {
 			return err
 		}
@@ -57,11 +57,11 @@ func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m
 	var waiting int64
 	for i := range w.List {
 		for _, c := range w.List[i].Children {
-			switch status := attune.Status(c.Status); {
+			switch status := lifecycle.Status(c.Status); {
 			case status.Terminal() || c.Nested:
 			case c.WorkerID != nil && len(running) < whyChildren:
 				running = append(running, store.ViewQueueHoldersRow{ID: c.Execution, Since: c.Created})
-			case status == attune.StatusRequested && c.Due == nil && waiting == 0:
+			case status == lifecycle.StatusRequested && c.Due == nil && waiting == 0:
 				waiting = c.Execution
 			}
 		}
@@ -88,7 +88,7 @@ func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m
 
 // tell writes the sentences: about the workflow, then about its tasks in order.
 func (w *workflowWhy) tell() {
-	if attune.Status(w.Status).Terminal() {
+	if lifecycle.Status(w.Status).Terminal() {
 		w.ended()
 		return
 	}
@@ -101,7 +101,7 @@ func (w *workflowWhy) tell() {
 		w.sayf("Workflow %d above it is paused, which pauses this one: nothing more starts until that is resumed.",
 			w.PausedAbove)
 	}
-	if w.Status == string(attune.StatusCanceling) {
+	if w.Status == string(lifecycle.StatusCanceling) {
 		w.sayf("The workflow is being cancelled; it ends when its running children have ended.")
 	}
 	for i := range w.List {
@@ -171,7 +171,7 @@ func (w *workflowWhy) running(t *monitor.WorkflowTask) {
 	before, more := len(w.lines), 0
 	for i := range t.Children {
 		c := &t.Children[i]
-		if attune.Status(c.Status).Terminal() {
+		if lifecycle.Status(c.Status).Terminal() {
 			continue
 		}
 		kind, text := w.child(t, c)
@@ -207,7 +207,7 @@ func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (
 		return "nested", fmt.Sprintf("%s is a workflow itself, %d, which is %s.", name, c.Execution, c.Status)
 	case c.Due != nil:
 		return "due", fmt.Sprintf("%s is repeated %s, attempt %d.", name, phrase.In(c.Due.Sub(w.At)), c.Attempt)
-	case c.Status == string(attune.StatusRequested):
+	case c.Status == string(lifecycle.StatusRequested):
 		return "waits", w.queued(name, c)
 	}
 	h := w.holders[c.Execution]
@@ -215,7 +215,7 @@ func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (
 		return c.Status, fmt.Sprintf("%s is %s for %s.", name, c.Status, lasts)
 	}
 	verb := map[string]string{
-		string(attune.StatusRunning): "runs on", string(attune.StatusCanceling): "is being cancelled on",
+		string(lifecycle.StatusRunning): "runs on", string(lifecycle.StatusCanceling): "is being cancelled on",
 	}[c.Status]
 	unwell := (&Why{worker: h}).unwell(w.staleAfter)
 	kind = c.Status

@@ -3,7 +3,7 @@ package expr
 import (
 	"fmt"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Scope resolves the names and functions of an expression.
@@ -123,8 +123,8 @@ func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
 	if !ok {
 		return value, nil
 	}
-	if depth > bounds.Depth {
-		return nil, ev.fail(n, "the value is nested deeper than %d", bounds.Depth)
+	if depth > jsonvalue.Depth {
+		return nil, ev.fail(n, "the value is nested deeper than %d", jsonvalue.Depth)
 	}
 	all := map[string]any{}
 	for _, key := range object.Keys() {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // path matches a template of a rule. Any other text stays as it is, for example {{}}.
@@ -57,7 +57,7 @@ func Paths(value any) []FoundPath {
 }
 
 func list(value any, at string, depth int, all *[]FoundPath) {
-	if depth > bounds.Depth {
+	if depth > jsonvalue.Depth {
 		return
 	}
 	switch v := value.(type) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Template is a text with expressions.
@@ -165,8 +165,8 @@ func Check(value any) error {
 }
 
 func render(value any, path string, depth int, text func(string) (any, error)) (any, error) {
-	if depth > bounds.Depth {
-		return nil, fmt.Errorf("%s: nested deeper than %d", path, bounds.Depth)
+	if depth > jsonvalue.Depth {
+		return nil, fmt.Errorf("%s: nested deeper than %d", path, jsonvalue.Depth)
 	}
 	switch v := value.(type) {
 	case string:

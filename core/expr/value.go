@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Values are nil, bool, int64, json.Number, float64, string, []any and map[string]any. A json.Number is a number that
@@ -19,7 +19,7 @@ import (
 // FromJSON reads a value; whole numbers become integers.
 func FromJSON(raw []byte) (any, error) {
 	var value any
-	if err := exactjson.Decode(raw, &value); err != nil {
+	if err := jsonvalue.Decode(raw, &value); err != nil {
 		return nil, fmt.Errorf("read a value: %w", err)
 	}
 	return Value(value), nil
@@ -202,7 +202,7 @@ func floatText(f float64) string {
 func JSON(v any) string { return string(toJSON(Value(v))) }
 
 func toJSON(v any) []byte {
-	raw, err := exactjson.Encode(v)
+	raw, err := jsonvalue.Encode(v)
 	if err != nil {
 		return []byte("null") // cannot happen: no evaluation gives NaN or an infinity
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -29,7 +29,7 @@ func TestBatchesAreSplit(t *testing.T) {
 	require.NoError(t, wire.DeclareWorker(testkit.Context(t), ours, 0))
 	ids := w.request(t, action.Ref, 20)
 	stop := w.engine(t)
-	w.reaches(t, attune.StatusScheduled, len(ids))
+	w.reaches(t, lifecycle.StatusScheduled, len(ids))
 	testkit.Eventually(t, func() bool { return testkit.Count(t, w, `SELECT count(*) FROM outbox`) == 0 }, waitTimeout)
 	stop()
 	waiting, err := wire.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(ours))
@@ -75,6 +75,6 @@ func TestBatchesAreSplit(t *testing.T) {
 	existing := testkit.StartFakeWorker(t,
 		testkit.FakeWorkerConfig{AMQPURL: w.amqp, DatabaseURL: w.database, Name: "ours"})
 	require.Equal(t, ours, existing.ID)
-	w.reaches(t, attune.StatusCompleted, len(ids))
+	w.reaches(t, lifecycle.StatusCompleted, len(ids))
 	require.Len(t, existing.Runs(), len(ids))
 }

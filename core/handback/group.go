@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -31,7 +31,7 @@ func groupKey(paths []string, params map[string]any, fallback string) string {
 }
 
 func compact(value any) string {
-	text, err := exactjson.Encode(value)
+	text, err := jsonvalue.Encode(value)
 	if err != nil {
 		return "null" // impossible for decoded JSON
 	}

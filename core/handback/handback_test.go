@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -164,7 +164,7 @@ func (w *world) requestWith(t *testing.T, ref, params string) int64 {
 	return list[0].ID
 }
 
-func (w *world) reaches(t *testing.T, status attune.Status, n int) {
+func (w *world) reaches(t *testing.T, status lifecycle.Status, n int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution WHERE status::text = $1", string(status)) == n
@@ -197,7 +197,7 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 	worker, step := w.steps(t)
 	stop := w.engine(t)
 	ids := w.request(t, action.Ref, 6)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_entry WHERE status = 'queued'") == 4
 	}, waitTimeout, "four wait")
@@ -224,7 +224,7 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 	for range 6 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 6)
+	w.reaches(t, lifecycle.StatusCompleted, 6)
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	require.Len(t, worker.Runs(), 6, "each runs once")
 	testkit.Eventually(t, func() bool {
@@ -253,7 +253,7 @@ func TestThereAndBackAgain(t *testing.T) {
 	worker, step := w.steps(t)
 	stop := w.engine(t)
 	w.request(t, action.Ref, 8)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	stop()
 	w.handBack(t)
 	w.down(t)
@@ -262,8 +262,8 @@ func TestThereAndBackAgain(t *testing.T) {
 	for range 3 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 3)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusCompleted, 3)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	stopOther()
 	w.up(t)
 
@@ -271,7 +271,7 @@ func TestThereAndBackAgain(t *testing.T) {
 	for range 5 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 8)
+	w.reaches(t, lifecycle.StatusCompleted, 8)
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	require.Len(t, worker.Runs(), 8, "each runs once")
 }
@@ -285,7 +285,7 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	worker, step := w.steps(t)
 	stop := w.engine(t)
 	w.request(t, action.Ref, 6)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	stop()
 	w.handBack(t)
 	again := w.handBack(t)
@@ -296,7 +296,7 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	for range 6 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 6)
+	w.reaches(t, lifecycle.StatusCompleted, 6)
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT active_count + queued_count FROM execution_admission_state") == 0
@@ -312,14 +312,14 @@ func TestMessagesWakeExecutionsThatNoReleaseWakes(t *testing.T) {
 	plain, limited := testkit.Action(t, w, "demo.plain"), testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, limited, 2)
 	unplaced := testkit.Execution(t, w, plain)
-	claimed := testkit.Execution(t, w, plain, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling })
-	testkit.Execution(t, w, plain, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted })
+	claimed := testkit.Execution(t, w, plain, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusScheduling })
+	testkit.Execution(t, w, plain, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted })
 	retry := testkit.Execution(t, w, plain, func(e *testkit.ExecutionRow) { e.RetryCount = 1 })
 	testkit.Exec(t, w, `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, $2, 'failed', now() + interval '1 hour')`,
 		unplaced.ID, retry.ID)
 	state := testkit.State(t, w, limited, 2, func(s *testkit.StateRow) { s.Active, s.Queued = 1, 3 })
 	holder := testkit.Execution(t, w, limited, func(e *testkit.ExecutionRow) {
-		e.Status, e.AdmissionState = attune.StatusScheduled, &state.ID
+		e.Status, e.AdmissionState = lifecycle.StatusScheduled, &state.ID
 	})
 	var waiting []int64
 	for i, lane := range []int{0, 0, 1} {
@@ -398,7 +398,7 @@ func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 		{"tier": json.RawMessage("1")},
 	} {
 		testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) {
-			e.Status, e.AdmissionState, e.Config = attune.StatusRunning, &state.ID, params
+			e.Status, e.AdmissionState, e.Config = lifecycle.StatusRunning, &state.ID, params
 		})
 	}
 	require.Equal(t, 3, w.handBack(t).Active)
@@ -450,7 +450,7 @@ func TestRefusesWithoutABroker(t *testing.T) {
 	testkit.Policy(t, w, action, 1)
 	state := testkit.State(t, w, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
 	testkit.Execution(t, w, action,
-		func(e *testkit.ExecutionRow) { e.Status, e.AdmissionState = attune.StatusRunning, &state.ID })
+		func(e *testkit.ExecutionRow) { e.Status, e.AdmissionState = lifecycle.StatusRunning, &state.ID })
 	b := broker.New(broker.Config{URL: "amqp://127.0.0.1:1/", NoDeadLetters: true, ConnectTimeout: time.Second},
 		testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))

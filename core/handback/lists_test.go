@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -106,8 +106,8 @@ func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 	for range 7 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 9)
-	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	w.reaches(t, lifecycle.StatusCompleted, 9)
+	require.Equal(t, lifecycle.StatusCompleted, w.statusOf(t, execution))
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, w.each(t, "completed"))
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
@@ -140,8 +140,8 @@ func TestUnpublishedEndsArePublishedAtHandBack(t *testing.T) {
 	for range 6 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 9)
-	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	w.reaches(t, lifecycle.StatusCompleted, 9)
+	require.Equal(t, lifecycle.StatusCompleted, w.statusOf(t, execution))
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
 }
@@ -162,7 +162,7 @@ tasks:
 `)
 	stop := w.engine(t)
 	execution := w.requestWith(t, action.Ref, `{"word": "w"}`)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	stop()
 	step <- struct{}{}
 	link := w.wire(t, w.amqp)
@@ -175,8 +175,8 @@ tasks:
 	w.down(t)
 	w.other(t)
 	step <- struct{}{}
-	w.reaches(t, attune.StatusCompleted, 3)
-	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	w.reaches(t, lifecycle.StatusCompleted, 3)
+	require.Equal(t, lifecycle.StatusCompleted, w.statusOf(t, execution))
 	require.Len(t, worker.Runs(), 2)
 }
 
@@ -195,8 +195,8 @@ func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 	for range 8 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 9)
-	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	w.reaches(t, lifecycle.StatusCompleted, 9)
+	require.Equal(t, lifecycle.StatusCompleted, w.statusOf(t, execution))
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	require.Len(t, worker.Runs(), 8)
 	testkit.Eventually(t, func() bool {
@@ -221,7 +221,7 @@ tasks:
 `)
 	stop := w.engine(t)
 	execution := w.requestWith(t, action.Ref, `{}`)
-	w.reaches(t, attune.StatusRunning, 2)
+	w.reaches(t, lifecycle.StatusRunning, 2)
 	stop()
 	result := w.handBack(t)
 	require.Equal(t, 3, result.Made)
@@ -233,9 +233,9 @@ tasks:
 	for range 3 {
 		step <- struct{}{}
 	}
-	w.reaches(t, attune.StatusCompleted, 3)
+	w.reaches(t, lifecycle.StatusCompleted, 3)
 	testkit.Eventually(t, func() bool {
-		return w.statusOf(t, execution) == attune.StatusFailed
+		return w.statusOf(t, execution) == lifecycle.StatusFailed
 	}, waitTimeout, "the workflow fails")
 }
 
@@ -283,7 +283,7 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	_, step := w.steps(t)
 	stop := w.engine(t)
 	done := w.requestWith(t, action.Ref, `{}`)
-	w.reaches(t, attune.StatusRunning, 3)
+	w.reaches(t, lifecycle.StatusRunning, 3)
 	step <- struct{}{}
 	step <- struct{}{}
 	testkit.Eventually(t, func() bool {
@@ -292,7 +292,7 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	}, waitTimeout, "the parallel task of the first workflow has ended")
 	w.requestWith(t, "demo.plain", `{}`)
 	lost := w.requestWith(t, action.Ref, `{}`)
-	w.reaches(t, attune.StatusRunning, 7) // three workflows and four tasks
+	w.reaches(t, lifecycle.StatusRunning, 7) // three workflows and four tasks
 	stop()
 
 	survey, err := handback.Read(testkit.Context(t), w.store)
@@ -312,13 +312,13 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 		step <- struct{}{}
 	}
 	testkit.Eventually(t, func() bool {
-		return w.statusOf(t, done) == attune.StatusCompleted && w.statusOf(t, lost) == attune.StatusCompleted
+		return w.statusOf(t, done) == lifecycle.StatusCompleted && w.statusOf(t, lost) == lifecycle.StatusCompleted
 	}, waitTimeout, "both workflows end")
 	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after'`),
 		"as the survey says")
 }
 
-func (w *world) statusOf(t *testing.T, id int64) (status attune.Status) {
+func (w *world) statusOf(t *testing.T, id int64) (status lifecycle.Status) {
 	t.Helper()
 	row := w.pool.QueryRow(testkit.Context(t), "SELECT status::text FROM execution WHERE id = $1", id)
 	require.NoError(t, row.Scan(&status))

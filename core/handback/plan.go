@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -92,8 +92,8 @@ type plan struct {
 
 // add places one live execution.
 func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
-	status := attune.Status(e.Status)
-	requested := status == attune.StatusRequested
+	status := lifecycle.Status(e.Status)
+	requested := status == lifecycle.StatusRequested
 	if r.limited {
 		p.most[e.Action] = r.most
 	}
@@ -114,10 +114,10 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 	case w != nil && requested && !placed:
 		w.rest = append(w.rest, e)
 		return
-	case (requested || status == attune.StatusScheduling) && !waiting:
+	case (requested || status == lifecycle.StatusScheduling) && !waiting:
 		p.wake = append(p.wake, e.ID)
 	}
-	if w != nil && status != attune.StatusCanceling {
+	if w != nil && status != lifecycle.StatusCanceling {
 		w.busy++
 	}
 }

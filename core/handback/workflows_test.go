@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -17,13 +17,15 @@ func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
 	action := w.define(t, "demo.list", sevenItems)
 	each := testkit.ActionRow{Ref: "demo.each"}
 	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT id FROM action WHERE ref = $1`, each.Ref).Scan(&each.ID))
-	parent := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
-	testkit.Exec(t, w, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, completed_tasks, failed_tasks)
-		SELECT $1, a.workflow_def, '{}', 'running', '{done}', '{broken}' FROM action a WHERE a.id = $2`, parent, action.ID)
+	parent := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
+	testkit.Exec(t, w,
+		`INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, completed_tasks, failed_tasks)
+		SELECT $1, a.workflow_def, '{}', 'running', '{done}',
+			'{broken}' FROM action a WHERE a.id = $2`, parent, action.ID)
 	children := map[string]int64{}
 	for _, task := range []string{"done", "broken", "repeated", "ended"} {
 		children[task] = testkit.Execution(t, w, each, func(e *testkit.ExecutionRow) {
-			e.Parent, e.Status = &parent, attune.StatusFailed
+			e.Parent, e.Status = &parent, lifecycle.StatusFailed
 		}).ID
 		testkit.Exec(t, w, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id)
 			SELECT id, $2, $3 FROM workflow_execution WHERE execution = $1`, parent, task, children[task])
@@ -36,12 +38,13 @@ func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
 	} {
 		of := parent
 		if task == "closed" {
-			of = testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCancelled }).ID
+			of = testkit.Execution(t, w, action,
+				func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCancelled }).ID
 			testkit.Exec(t, w, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status)
 				SELECT $1, a.workflow_def, '{}', 'cancelled' FROM action a WHERE a.id = $2`, of, action.ID)
 		}
 		child := testkit.Execution(t, w, each, func(e *testkit.ExecutionRow) {
-			e.Parent, e.Status = &of, attune.StatusCompleted
+			e.Parent, e.Status = &of, lifecycle.StatusCompleted
 		}).ID
 		testkit.Exec(t, w, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id)
 			SELECT id, $2, $3 FROM workflow_execution WHERE execution = $1`, of, task, child)
@@ -58,18 +61,18 @@ func TestTheNextItemIsRequestedBesideOneThatIsBeingCancelled(t *testing.T) {
 	each := testkit.ActionRow{Ref: "demo.each"}
 	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT id FROM action WHERE ref = $1`, each.Ref).Scan(&each.ID))
 	worker := testkit.Worker(t, w, "w1").ID
-	parent := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	parent := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	testkit.Exec(t, w, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status)
 		SELECT $1, a.workflow_def, '{"nodes": {"each": {"concurrency": 2}}}', 'running' FROM action a WHERE a.id = $2`,
 		parent, action.ID)
 	var children []int64
-	for i, status := range []attune.Status{
-		attune.StatusRequested, attune.StatusRunning, attune.StatusCanceling, attune.StatusRequested,
+	for i, status := range []lifecycle.Status{
+		lifecycle.StatusRequested, lifecycle.StatusRunning, lifecycle.StatusCanceling, lifecycle.StatusRequested,
 	} {
 		children = append(children, testkit.Execution(t, w, each, func(e *testkit.ExecutionRow) {
 			e.Parent, e.Status = &parent, status
 			e.WorkflowTask = map[string]any{"workflow_execution": 1, "task_name": "each", "task_index": 3 - i}
-			if status != attune.StatusRequested {
+			if status != lifecycle.StatusRequested {
 				e.Worker = &worker
 			}
 		}).ID)
@@ -86,9 +89,10 @@ func TestAnExecutionThatWasBeingAdmittedIsNotQueued(t *testing.T) {
 	testkit.Policy(t, w, action, 1)
 	state := testkit.State(t, w, action, 1, func(s *testkit.StateRow) { s.Active, s.Queued = 1, 1 })
 	testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.AdmissionState = attune.StatusScheduled, &state.ID
+		e.Status, e.AdmissionState = lifecycle.StatusScheduled, &state.ID
 	})
-	claimed := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+	claimed := testkit.Execution(t, w, action,
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusScheduling }).ID
 	testkit.Exec(t, w, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
 		VALUES ($1, $2, 'queued', 1)`, state.ID, claimed)
 	result := w.handBack(t)

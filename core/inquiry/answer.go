@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -220,7 +220,7 @@ func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error 
 	case status != Pending:
 		return refuse(f.ID, WasCancelled, "it was cancelled")
 	}
-	waits := f.OnlyAsks || f.ExecutionStatus == attune.StatusCompleted // it asks, or asked in its result
+	waits := f.OnlyAsks || f.ExecutionStatus == lifecycle.StatusCompleted // it asks, or asked in its result
 	if f.Asked && !waits {
 		return refuse(f.ID, ExecutionEnded,
 			fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -40,7 +40,7 @@ func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, done.Completed)
 	require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
 	require.JSONEq(t,
 		string(mustJSON(t, object{
 			"response": object{"approved": true}, "__inquiry_id": a.inquiry,
@@ -186,7 +186,7 @@ func TestNothingBelowACancelledWorkflowIsAnswered(t *testing.T) {
 			outermost := b.workflow
 			nested := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.inner"),
 				func(e *testkit.ExecutionRow) {
-					e.Status, e.Parent, e.WorkflowTask = attune.StatusRunning, &outermost,
+					e.Status, e.Parent, e.WorkflowTask = lifecycle.StatusRunning, &outermost,
 						map[string]any{"task_name": "inner"}
 				}).ID
 			b.workflow = nested

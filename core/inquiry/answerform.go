@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 )
 
@@ -110,7 +110,7 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 		raw = json.RawMessage("{}")
 	}
 	var text fieldText
-	if exactjson.Decode(raw, &text) != nil {
+	if jsonvalue.Decode(raw, &text) != nil {
 		text = fieldText{}
 	}
 	field = AnswerField{
@@ -193,7 +193,7 @@ func (t *fieldText) words(kinds, choices []string) string {
 // written is the text of a default.
 func (f *AnswerField) written(raw json.RawMessage) string {
 	var value any
-	if len(raw) == 0 || f.Secret || exactjson.Decode(raw, &value) != nil || value == nil {
+	if len(raw) == 0 || f.Secret || jsonvalue.Decode(raw, &value) != nil || value == nil {
 		return ""
 	}
 	for i, choice := range f.values {
@@ -234,7 +234,7 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	if slices.Equal(f.kinds, []string{"string"}) {
 		return text, true, nil
 	}
-	if json.Valid([]byte(trimmed)) && exactjson.Decode([]byte(trimmed), &value) == nil {
+	if json.Valid([]byte(trimmed)) && jsonvalue.Decode([]byte(trimmed), &value) == nil {
 		return value, true, nil
 	}
 	if len(f.kinds) == 0 || slices.Contains(f.kinds, "string") {

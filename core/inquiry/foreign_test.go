@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
 // about makes an inquiry as the existing API does: a row, whatever the execution
 // does, and no message.
-func (b *bundle) about(t *testing.T, status attune.Status, change ...func(*testkit.ExecutionRow)) asked {
+func (b *bundle) about(t *testing.T, status lifecycle.Status, change ...func(*testkit.ExecutionRow)) asked {
 	t.Helper()
 	execution := testkit.Execution(t, b.store, b.act, append(change, func(e *testkit.ExecutionRow) {
 		e.Status, e.Result = status, object{"exit_code": 0}
@@ -36,25 +36,25 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 		e.Worker, e.Parent, e.WorkflowTask = &worker.ID, &b.workflow, object{"task_name": "x"}
 	}
 	list := map[string]asked{}
-	for _, status := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
-		attune.StatusAbandoned,
+	for _, status := range []lifecycle.Status{
+		lifecycle.StatusCompleted, lifecycle.StatusFailed, lifecycle.StatusCancelled, lifecycle.StatusTimeout,
+		lifecycle.StatusAbandoned,
 	} {
 		list["ended "+string(status)] = b.about(t, status, at)
 	}
-	list["never begun"] = b.about(t, attune.StatusCancelled)
-	list["of an ended workflow"] = b.about(t, attune.StatusFailed, task)
-	ends := b.about(t, attune.StatusRunning, at)
+	list["never begun"] = b.about(t, lifecycle.StatusCancelled)
+	list["of an ended workflow"] = b.about(t, lifecycle.StatusFailed, task)
+	ends := b.about(t, lifecycle.StatusRunning, at)
 	list["ends later"] = ends
-	running := b.about(t, attune.StatusRunning, at)
+	running := b.about(t, lifecycle.StatusRunning, at)
 	list["running"] = running
-	late := b.about(t, attune.StatusFailed, at)
+	late := b.about(t, lifecycle.StatusFailed, at)
 	stray := b.task(t) // the engine's own question ends with its execution
 	b.ended(t, stray.execution, "abandoned")
 	b.ended(t, b.workflow, "failed")
 	b.watch(t)
 	b.ended(t, ends.execution, "failed")
-	b.becomes(t, stray, inquiry.Cancelled, attune.StatusAbandoned)
+	b.becomes(t, stray, inquiry.Cancelled, lifecycle.StatusAbandoned)
 	for name, a := range list {
 		require.Equal(t, inquiry.Pending, b.status(t, a.inquiry), name)
 	}
@@ -80,7 +80,7 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 		"closed rows stay unchanged")
 
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = clock_timestamp() WHERE id = $1`, late.inquiry)
-	b.becomes(t, late, inquiry.Expired, attune.StatusFailed)
+	b.becomes(t, late, inquiry.Expired, lifecycle.StatusFailed)
 }
 
 // Inquiries of the API can be answered here too. Their execution continues, at a worker or as a workflow.
@@ -89,14 +89,14 @@ func TestInquiriesOfTheAPIAreAnswered(t *testing.T) {
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1")
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
-	workflow := b.about(t, attune.StatusRunning)
+	workflow := b.about(t, lifecycle.StatusRunning)
 	testkit.Exec(t, b.store, `WITH d AS (
 			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
 			SELECT 'pk.w', p.id, 'pk', 'w', '1', '{}' FROM pack p WHERE p.ref = 'pk' RETURNING id)
 		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}', 'running' FROM d`, workflow.execution)
 	for name, a := range map[string]asked{
-		"failed": b.about(t, attune.StatusFailed, at), "completed": b.about(t, attune.StatusCompleted, at),
-		"running": b.about(t, attune.StatusRunning, at), "workflow": workflow,
+		"failed": b.about(t, lifecycle.StatusFailed, at), "completed": b.about(t, lifecycle.StatusCompleted, at),
+		"running": b.about(t, lifecycle.StatusRunning, at), "workflow": workflow,
 	} {
 		was := testkit.StatusOf(t, b.store, a.execution)
 		done, err := b.yes(testkit.Context(t), a.inquiry)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -68,7 +68,7 @@ func setup(t *testing.T) *bundle {
 		}
 	}
 	flow := testkit.Action(t, st, "pk.flow")
-	b.workflow = testkit.Execution(t, st, flow, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	b.workflow = testkit.Execution(t, st, flow, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	return b
 }
 
@@ -79,7 +79,7 @@ type asked struct{ execution, inquiry int64 }
 func (b *bundle) task(t *testing.T, change ...func(*inquiry.Question)) asked {
 	t.Helper()
 	execution := testkit.Execution(t, b.store, b.ask, func(e *testkit.ExecutionRow) {
-		e.Status, e.Parent = attune.StatusRunning, &b.workflow
+		e.Status, e.Parent = lifecycle.StatusRunning, &b.workflow
 		e.WorkflowTask = map[string]any{"task_name": "approve", "timed_out": false}
 	}).ID
 	q := inquiry.Question{Execution: execution, Prompt: "go on?"}
@@ -107,7 +107,7 @@ func (b *bundle) result(t *testing.T, result any) asked {
 func (b *bundle) completed(t *testing.T, result any) int64 {
 	t.Helper()
 	return testkit.Execution(t, b.store, b.act, func(e *testkit.ExecutionRow) {
-		e.Status, e.Parent, e.Result = attune.StatusCompleted, &b.workflow, result
+		e.Status, e.Parent, e.Result = lifecycle.StatusCompleted, &b.workflow, result
 	}).ID
 }
 
@@ -191,7 +191,7 @@ func (b *bundle) resultOf(t *testing.T, execution int64) string {
 }
 
 // becomes waits for the end of a question and for its consequences.
-func (b *bundle) becomes(t *testing.T, a asked, status inquiry.Status, execution attune.Status) {
+func (b *bundle) becomes(t *testing.T, a asked, status inquiry.Status, execution lifecycle.Status) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND status::text = $2 AND settled`,

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -86,9 +86,9 @@ func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
 	b := setup(t)
 	question := object{"__inquiry": object{"prompt": "go on?"}}
 	failed := testkit.Execution(t, b.store, b.act,
-		func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, question }).ID
+		func(e *testkit.ExecutionRow) { e.Status, e.Result = lifecycle.StatusFailed, question }).ID
 	alone := testkit.Execution(t, b.store, b.act,
-		func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusCompleted, question }).ID
+		func(e *testkit.ExecutionRow) { e.Status, e.Result = lifecycle.StatusCompleted, question }).ID
 	child := b.completed(t, question)
 	read := func() (ids []int64) {
 		o, err := inquiry.Read(testkit.Context(t), b.store.Queries, []int64{failed, alone, child})
@@ -167,18 +167,18 @@ func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
 	first, second := begin(), begin()
 	require.Len(t, first, 4)
 	require.NoError(t, b.open(ctx, first[alone]), "asked for by itself it asks as well")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, alone))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, alone))
 	require.Equal(t, []inquiry.Fault{{Execution: wrong, Reason: "the question is malformed: prompt must be a text"}},
 		first[wrong].Faults)
 	require.Contains(t, first[nobody].Faults[0].Reason, "no identity 999")
 	require.NoError(t, b.open(ctx, first[id]))
 	require.Equal(t, store.ClassRefused, store.ClassOf(b.open(ctx, second[id])))
 	require.NotContains(t, begin(), id)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, id))
 	require.JSONEq(t, string(first[id].Questions[0].Waiting()), b.resultOf(t, id))
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`SELECT count(*) FROM inquiry WHERE execution = $1 AND timeout_at = created + interval '60 s'`, id))
 	_, err := b.yes(ctx, first[id].Questions[0].ID)
 	require.NoError(t, err)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id))
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/schema"
 )
 
@@ -94,7 +94,7 @@ func strict(fields map[string]json.RawMessage) error {
 			continue
 		}
 		text := "it has " + strings.Join(parameters[:3], ", ")
-		if near := nearest.Of(name, parameters[:3]); near != "" {
+		if near := phrase.Nearest(name, parameters[:3]); near != "" {
 			text = "did you mean " + near + "?"
 		}
 		return fmt.Errorf("%w: %s has no parameter %s: %s", ErrMalformed, Action, name, text)

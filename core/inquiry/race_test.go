@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -48,18 +48,18 @@ func (b *bundle) waiting(t *testing.T) int {
 // act is one of the ends of an inquiry.
 type act struct {
 	run func(t *testing.T, b *bundle, a asked) error
-	end attune.Status // of the execution
+	end lifecycle.Status // of the execution
 }
 
 var acts = map[inquiry.Status]act{
 	inquiry.Responded: {func(t *testing.T, b *bundle, a asked) error {
 		_, err := b.yes(testkit.Context(t), a.inquiry)
 		return err
-	}, attune.StatusCompleted},
-	inquiry.Expired: {func(t *testing.T, b *bundle, _ asked) error { return b.sweep(t) }, attune.StatusTimeout},
+	}, lifecycle.StatusCompleted},
+	inquiry.Expired: {func(t *testing.T, b *bundle, _ asked) error { return b.sweep(t) }, lifecycle.StatusTimeout},
 	inquiry.Cancelled: {func(t *testing.T, b *bundle, a asked) error {
 		return b.stop(testkit.Context(t), a.execution)
-	}, attune.StatusCancelled},
+	}, lifecycle.StatusCancelled},
 }
 
 // S16: of an answer, an expiry and a cancellation, in every order of two, the first one wins and the second finds it.
@@ -197,7 +197,7 @@ func TestS16InAStorm(t *testing.T) {
 		require.GreaterOrEqual(t, told[a.execution], 1, "execution %d", a.execution)
 		if _, mine := answered.Load(a.inquiry); mine {
 			require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
-			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
+			require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -95,9 +95,9 @@ func TestAnswersOfAnotherServiceAreSettled(t *testing.T) {
 			responded(t, open, nil), responded(t, timedOut, nil))
 	}
 	send(t, wire, bodies...)
-	b.becomes(t, task, inquiry.Responded, attune.StatusCompleted)
-	b.becomes(t, wakes, inquiry.Responded, attune.StatusCompleted)
-	b.becomes(t, timedOut, inquiry.Responded, attune.StatusTimeout)
+	b.becomes(t, task, inquiry.Responded, lifecycle.StatusCompleted)
+	b.becomes(t, wakes, inquiry.Responded, lifecycle.StatusCompleted)
+	b.becomes(t, timedOut, inquiry.Responded, lifecycle.StatusTimeout)
 	testkit.Eventually(t, func() bool {
 		dead, err := wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && dead.Ready == 10
@@ -108,7 +108,7 @@ func TestAnswersOfAnotherServiceAreSettled(t *testing.T) {
 	}, 5*time.Second)
 
 	require.Equal(t, inquiry.Pending, b.status(t, open.inquiry), "a message is no answer")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, open.execution))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, open.execution))
 	require.Contains(t, b.resultOf(t, task.execution), `"from the row"`)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2`,
 		task.inquiry, ada))
@@ -130,9 +130,9 @@ func TestAnswersWaitForTheDatabase(t *testing.T) {
 		queue, err := wire.QueueState(testkit.Context(t), message.QueueInquiryResponses)
 		return err == nil && queue.Ready == 0 && queue.Consumers == 2
 	}, 10*time.Second)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, a.execution), "all or nothing")
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, a.execution), "all or nothing")
 	testkit.Exec(t, b.store, `ALTER TABLE outbox_away RENAME TO outbox`)
-	b.becomes(t, a, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, a, inquiry.Responded, lifecycle.StatusCompleted)
 }
 
 // A server with a full disk settles no answer, and no message is dead-lettered.
@@ -150,5 +150,5 @@ func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, dead.Ready)
 	allow()
-	b.becomes(t, a, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, a, inquiry.Responded, lifecycle.StatusCompleted)
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 )
@@ -32,11 +31,11 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 	if !json.Valid(raw) {
 		return nil, []string{"it is not JSON"}
 	}
-	if err := bounds.JSON("response", raw); err != nil {
+	if err := jsonvalue.Check("response", raw); err != nil {
 		return nil, []string{err.Error()}
 	}
 	r := &response{public: raw}
-	if err := exactjson.Decode(raw, &r.value); err != nil {
+	if err := jsonvalue.Decode(raw, &r.value); err != nil {
 		return nil, []string{"it is not JSON"}
 	}
 	var found []string

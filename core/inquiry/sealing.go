@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
@@ -33,7 +33,7 @@ func sealAnswers(ctx context.Context, tx *store.Tx, ids []int64, keys secret.Key
 			continue
 		}
 		given := &response{public: row.Response}
-		if err := exactjson.Decode(row.Response, &given.value); err != nil {
+		if err := jsonvalue.Decode(row.Response, &given.value); err != nil {
 			return done, fmt.Errorf("read the answer to inquiry %d: %w", row.ID, err)
 		}
 		if err := given.seal(row.ResponseSchema, keys); err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -32,9 +32,9 @@ func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
 	testkit.Exec(t, b.store, write, `"anything"`, ids[2:])
 
 	b.watch(t, func(c *inquiry.WatchConfig) { c.Keys = keys })
-	b.becomes(t, task, inquiry.Responded, attune.StatusCompleted)
-	b.becomes(t, result, inquiry.Responded, attune.StatusCompleted)
-	b.becomes(t, plain, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, task, inquiry.Responded, lifecycle.StatusCompleted)
+	b.becomes(t, result, inquiry.Responded, lifecycle.StatusCompleted)
+	b.becomes(t, plain, inquiry.Responded, lifecycle.StatusCompleted)
 	testkit.Exec(t, b.store, write, `{"token": "hunter2"}`, ids)
 
 	b.relay.mu.Lock()
@@ -68,6 +68,6 @@ func TestAnswersOfAnotherServiceNeedNoKey(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"token": "hunter2"}' WHERE id = $1`,
 		task.inquiry)
 	b.watch(t)
-	b.becomes(t, task, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, task, inquiry.Responded, lifecycle.StatusCompleted)
 	require.Contains(t, b.resultOf(t, task.execution), "hunter2")
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -48,7 +48,7 @@ func lockAnswered(ctx context.Context, tx *store.Tx, inquiry int64) (stopped str
 	switch {
 	case !row.Status.Terminal():
 		return what + " is being cancelled", nil
-	case row.Status == attune.StatusCancelled:
+	case row.Status == lifecycle.StatusCancelled:
 		return what + " was cancelled", nil
 	default:
 		return fmt.Sprintf("%s has ended (%s)", what, row.Status), nil
@@ -103,12 +103,12 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 		return nil, fmt.Errorf("read the results of %d executions: %w", len(executions), err)
 	}
 	for _, o := range outcomes {
-		if o.Status != attune.StatusCompleted && !slices.Contains(ended.Rows(), o.ID) {
+		if o.Status != lifecycle.StatusCompleted && !slices.Contains(ended.Rows(), o.ID) {
 			continue
 		}
 		payload := message.ExecutionCompleted{
 			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status),
-			Result: bounds.Copy(o.Result, maxResultInMessage), CompletedAt: o.FinishedAt.UTC(),
+			Result: jsonvalue.Copy(o.Result, maxResultInMessage), CompletedAt: o.FinishedAt.UTC(),
 		}
 		if o.Action != nil {
 			payload.ActionID = *o.Action

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -25,8 +25,8 @@ func TestUnansweredInquiriesEnd(t *testing.T) {
 	stays, forever := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour }), b.task(t)
 	b.watch(t)
 	b.watch(t)
-	b.becomes(t, late, inquiry.Expired, attune.StatusTimeout)
-	b.becomes(t, wakes, inquiry.Expired, attune.StatusCompleted)
+	b.becomes(t, late, inquiry.Expired, lifecycle.StatusTimeout)
+	b.becomes(t, wakes, inquiry.Expired, lifecycle.StatusCompleted)
 	require.JSONEq(t, string(mustJSON(t, object{"error": "inquiry timed out", "__inquiry_id": late.inquiry})),
 		b.resultOf(t, late.execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND workflow_task->'timed_out' = 'true'
@@ -53,10 +53,10 @@ func TestInquiriesThatAnotherServiceEndedAreSettled(t *testing.T) {
 	foreign(wakes, "responded")
 	b.watch(t)
 	b.watch(t)
-	b.becomes(t, answered, inquiry.Responded, attune.StatusCompleted)
-	b.becomes(t, expired, inquiry.Expired, attune.StatusTimeout)
-	b.becomes(t, cancelled, inquiry.Cancelled, attune.StatusCancelled)
-	b.becomes(t, wakes, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, answered, inquiry.Responded, lifecycle.StatusCompleted)
+	b.becomes(t, expired, inquiry.Expired, lifecycle.StatusTimeout)
+	b.becomes(t, cancelled, inquiry.Cancelled, lifecycle.StatusCancelled)
+	b.becomes(t, wakes, inquiry.Responded, lifecycle.StatusCompleted)
 	require.JSONEq(t,
 		string(mustJSON(t, object{
 			"response": object{"ok": 1}, "__inquiry_id": answered.inquiry,
@@ -80,11 +80,11 @@ func TestQuestionsOfEndedWorkflowsAreCancelled(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution SET parent = NULL WHERE id = $1`, alone.execution)
 	waited := b.result(t, object{"__inquiry": object{"prompt": "for the workflow"}})
 	b.watch(t, func(c *inquiry.WatchConfig) { c.Page = 2 })
-	b.becomes(t, abandoned, inquiry.Cancelled, attune.StatusAbandoned)
+	b.becomes(t, abandoned, inquiry.Cancelled, lifecycle.StatusAbandoned)
 	require.Equal(t, inquiry.Pending, b.status(t, waited.inquiry))
 
 	b.ended(t, b.workflow, "failed")
-	b.becomes(t, waited, inquiry.Cancelled, attune.StatusCompleted)
+	b.becomes(t, waited, inquiry.Cancelled, lifecycle.StatusCompleted)
 	require.Equal(t, inquiry.Pending, b.status(t, alone.inquiry))
 	require.Equal(t, inquiry.Pending, b.status(t, live.inquiry),
 		"its execution is for the cancellation of the workflow to end")
@@ -103,8 +103,8 @@ func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
 	first, stuck, last := b.task(t, soon), b.task(t, soon), b.task(t, soon)
 	testkit.RefuseUpdates(t, b.store, stuck.execution)
 	b.watch(t)
-	b.becomes(t, first, inquiry.Expired, attune.StatusTimeout)
-	b.becomes(t, last, inquiry.Expired, attune.StatusTimeout)
+	b.becomes(t, first, inquiry.Expired, lifecycle.StatusTimeout)
+	b.becomes(t, last, inquiry.Expired, lifecycle.StatusTimeout)
 	require.Equal(t, inquiry.Pending, b.status(t, stuck.inquiry))
 }
 
@@ -115,7 +115,7 @@ func TestALargeResultIsNotCopiedIntoAMessage(t *testing.T) {
 	large := b.result(t, object{"text": strings.Repeat("x", 2<<20), "__inquiry": object{"prompt": "go on?"}})
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, large.inquiry)
 	b.watch(t)
-	b.becomes(t, large, inquiry.Expired, attune.StatusCompleted)
+	b.becomes(t, large, inquiry.Expired, lifecycle.StatusCompleted)
 	testkit.Eventually(t, func() bool { return b.relay.completions(t)[large.execution] == 1 }, testkit.TestTimeout)
 	b.relay.mu.Lock()
 	defer b.relay.mu.Unlock()
@@ -158,7 +158,7 @@ func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
 	a := b.task(t)
 	b.over(t, a.inquiry)
 	b.watch(t)
-	b.becomes(t, a, inquiry.Expired, attune.StatusTimeout)
+	b.becomes(t, a, inquiry.Expired, lifecycle.StatusTimeout)
 	require.Equal(t, 1, testkit.Exec(t, b.store,
 		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry),
 		"a service that answers without looking does not fail")

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/attune-go/attune/core/alertevent"
+	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -155,7 +155,7 @@ func (h *Heartbeats) deactivate(ctx context.Context, tx *store.Tx, single int64)
 	if err != nil {
 		return nil, fmt.Errorf("deactivate workers: %w", err)
 	}
-	return gone, alertevent.Emit(ctx, tx, nil, h.alerts(gone))
+	return gone, outbox.EmitAlerts(ctx, tx, nil, h.alerts(gone))
 }
 
 // deactivateEach marks workers in a transaction each, so that one that cannot be marked delays no other.
@@ -185,8 +185,8 @@ func (h *Heartbeats) deactivateEach(ctx context.Context) error {
 
 // alerts are the core.alert events of newly marked workers. It skips cordoned workers, which an
 // operator handles already, and workers whose row was inactive before.
-func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Alert {
-	var alerts []alertevent.Alert
+func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []outbox.Alert {
+	var alerts []outbox.Alert
 	for i := range gone {
 		w := &gone[i]
 		if w.Cordoned || w.Previous == string(store.WorkerStatusEnumInactive) {
@@ -207,7 +207,7 @@ func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Aler
 		if w.Role != "action" {
 			component = w.Role + "_worker"
 		}
-		alerts = append(alerts, alertevent.Alert{
+		alerts = append(alerts, outbox.Alert{
 			Severity: "error", Category: "worker_health", FailureType: "worker_" + reason, ComponentType: component,
 			ComponentID: &w.ID, ComponentRef: &w.Name, WorkerRole: &w.Role, ObservedAt: w.Now.UTC(), Summary: summary,
 			Details: details, CorrelationID: new(fmt.Sprintf("worker:%d:%s", w.ID, reason)),

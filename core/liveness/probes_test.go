@@ -18,8 +18,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
@@ -612,11 +612,11 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 	for _, name := range []string{"two actions", "one action", "recovered", "long ago", "reports", "few"} {
 		worker[name] = testkit.Worker(t, b.st, name).ID
 	}
-	ends := func(name string, action testkit.ActionRow, status attune.Status, n int, ago string) {
+	ends := func(name string, action testkit.ActionRow, status lifecycle.Status, n int, ago string) {
 		id := worker[name]
 		for range n {
 			e := testkit.Execution(t, b.st, action,
-				func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+				func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusRunning, &id })
 			testkit.Exec(t, b.st,
 				`UPDATE execution SET started_at = now(), status = $2::text::execution_status_enum WHERE id = $1`, e.ID,
 				string(status))
@@ -624,10 +624,10 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 				e.ID, ago)
 		}
 	}
-	failed, fine := attune.StatusFailed, attune.StatusCompleted
+	failed, fine := lifecycle.StatusFailed, lifecycle.StatusCompleted
 	ends("two actions", one, fine, 1, "3 minutes")
 	ends("two actions", one, failed, 6, "2 minutes")
-	ends("two actions", other, attune.StatusTimeout, 6, "1 minute")
+	ends("two actions", other, lifecycle.StatusTimeout, 6, "1 minute")
 	ends("one action", one, failed, 12, "1 minute")
 	ends("recovered", one, failed, 2, "2 minutes")
 	ends("recovered", other, failed, 1, "2 minutes")
@@ -675,7 +675,7 @@ func TestFailuresOfActionsCountOnlyForWorkersThatAskForIt(t *testing.T) {
 		for _, id := range workers {
 			for range 6 {
 				e := testkit.Execution(t, b.st, action,
-					func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+					func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusRunning, &id })
 				testkit.Exec(t, b.st, `UPDATE execution SET started_at = now(), status = 'failed' WHERE id = $1`, e.ID)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Version is the version every envelope is written with.
@@ -113,7 +113,7 @@ func marshal(v any) ([]byte, error) {
 // Decode reads an envelope with a payload of type P.
 func Decode[P any](body []byte) (Envelope[P], error) {
 	var e Envelope[P]
-	if err := bounds.Message(body); err != nil {
+	if err := jsonvalue.CheckMessage(body); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	var w wire[P]
@@ -139,7 +139,7 @@ func Decode[P any](body []byte) (Envelope[P], error) {
 // DecodeRaw reads an envelope and leaves its payload as it is.
 func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	var e Envelope[json.RawMessage]
-	if err := bounds.Message(body); err != nil {
+	if err := jsonvalue.CheckMessage(body); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	var w wire[json.RawMessage]

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
 )
 
@@ -220,7 +220,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"payload with null id": {`{` + ok + `,"payload":{"execution_id":null}}`, message.ErrIncomplete},
 		"too deep": {`{` + ok + `,"payload":{"execution_id":1,"result":` +
 			strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}}`, message.ErrTooLarge},
-		"too large": {strings.Repeat(" ", bounds.MessageBytes+1), message.ErrTooLarge},
+		"too large": {strings.Repeat(" ", jsonvalue.MessageBytes+1), message.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

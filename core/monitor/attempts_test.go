@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -81,10 +81,10 @@ func TestAttemptsOfOthers(t *testing.T) {
 			t.Parallel()
 			b := setup(t, nil)
 			action := testkit.Action(t, b.Store, "demo.sleep")
-			first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed)).ID
+			first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed)).ID
 			again := func(count int32) int64 {
 				reason := "transient_error"
-				return testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusTimeout),
+				return testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusTimeout),
 					func(e *testkit.ExecutionRow) {
 						e.OriginalExecution, e.RetryCount, e.RetryReason = &first, count, &reason
 						e.Result = map[string]string{"error": "it broke"}

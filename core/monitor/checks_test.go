@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -31,8 +31,8 @@ func TestChecksFindRowsThatDisagree(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.echo")
 	state := testkit.State(t, b.Store, action, 4, func(r *testkit.StateRow) { r.Active = 2 })
 	holding := func(r *testkit.ExecutionRow) { r.AdmissionState = &state.ID }
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning), holding)
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), holding)
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusRunning), holding)
+	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted), holding)
 	worker := testkit.Worker(t, b.Store, "silent")
 	checks, err := b.Checks(ctx)
 	require.NoError(t, err)

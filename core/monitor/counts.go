@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
@@ -93,13 +93,13 @@ func publishedCounts(ctx context.Context, tx *store.Tx, o *Counts) error {
 
 // set stores the count of a status.
 func (o *Counts) set(status string, c Count) {
-	field := map[attune.Status]*Count{
-		attune.StatusRequested: &o.Live.Requested, attune.StatusScheduling: &o.Live.Scheduling,
-		attune.StatusScheduled: &o.Live.Scheduled, attune.StatusRunning: &o.Live.Running,
-		attune.StatusCanceling: &o.Live.Canceling, attune.StatusCompleted: &o.Recent.Completed,
-		attune.StatusFailed: &o.Recent.Failed, attune.StatusCancelled: &o.Recent.Cancelled,
-		attune.StatusTimeout: &o.Recent.Timeout, attune.StatusAbandoned: &o.Recent.Abandoned,
-	}[attune.Status(status)]
+	field := map[lifecycle.Status]*Count{
+		lifecycle.StatusRequested: &o.Live.Requested, lifecycle.StatusScheduling: &o.Live.Scheduling,
+		lifecycle.StatusScheduled: &o.Live.Scheduled, lifecycle.StatusRunning: &o.Live.Running,
+		lifecycle.StatusCanceling: &o.Live.Canceling, lifecycle.StatusCompleted: &o.Recent.Completed,
+		lifecycle.StatusFailed: &o.Recent.Failed, lifecycle.StatusCancelled: &o.Recent.Cancelled,
+		lifecycle.StatusTimeout: &o.Recent.Timeout, lifecycle.StatusAbandoned: &o.Recent.Abandoned,
+	}[lifecycle.Status(status)]
 	if field != nil {
 		*field = c
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -141,7 +141,7 @@ func TestARequeuedDispatchCountsItsDeaths(t *testing.T) {
 	b := setup(t, nil)
 	action, original := testkit.Action(t, b.Store, "demo.loop"), int64(0)
 	for deaths := int64(1); deaths <= 4; deaths++ {
-		e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
+		e := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 		testkit.Exec(t, b.Store, `UPDATE execution SET original_execution = nullif($2::bigint, 0), retry_count = $3
 			WHERE id = $1`, e.ID, original, deaths-1)
 		if original == 0 {

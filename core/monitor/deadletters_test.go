@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -159,7 +159,7 @@ func TestADeadLetterShowsItsSubject(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
-	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	testkit.Exec(t, b.Store,
 		`update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`,
 		e.ID)
@@ -177,7 +177,7 @@ func TestADeadLetterShowsItsSubject(t *testing.T) {
 	require.Equal(t, id, d.ID)
 	require.Equal(t, "json", d.Body.Format)
 	require.JSONEq(t, string(body), string(d.Body.JSON))
-	require.Equal(t, string(attune.StatusFailed), d.ExecutionNow.Status)
+	require.Equal(t, string(lifecycle.StatusFailed), d.ExecutionNow.Status)
 	require.Equal(t, "Worker queue TTL expired", d.ExecutionNow.Reason)
 	require.Equal(t, RequeueRepeats, d.Verdict.Requeue)
 	require.Equal(t, AdviseRequeue, d.Verdict.Advice)

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
 // ExecutionFilter selects executions. The zero value selects all.
 type ExecutionFilter struct {
 	// Statuses keeps these statuses; empty keeps all.
-	Statuses []attune.Status `json:"statuses,omitempty"`
+	Statuses []lifecycle.Status `json:"statuses,omitempty"`
 	// Action keeps actions whose ref matches; a star matches anything.
 	Action string `json:"action,omitempty"`
 	// Worker, Workers and NotWorkers name workers by id or name. An unknown worker has no

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
@@ -24,7 +24,7 @@ func crowd(t *testing.T, b *testBundle) []Execution {
 	}
 	workers := []testkit.WorkerRow{testkit.Worker(t, b.Store, "worker-1"), testkit.Worker(t, b.Store, "worker-2")}
 	for i := range 60 {
-		s := attune.Statuses[i%len(attune.Statuses)]
+		s := lifecycle.Statuses[i%len(lifecycle.Statuses)]
 		e := testkit.Execution(t, b.Store, actions[i%3], monitortest.Status(s),
 			monitortest.Aged(time.Duration(60-i)*time.Minute), func(r *testkit.ExecutionRow) {
 				r.RetryCount = int32(i % 5)
@@ -58,7 +58,7 @@ func passes(f *ExecutionFilter, x *Execution, now time.Time) bool {
 		return x.WorkerID != nil &&
 			(slices.Contains(list, x.WorkerName) || slices.Contains(list, strconv.FormatInt(*x.WorkerID, 10)))
 	}
-	ok := (len(f.Statuses) == 0 || slices.Contains(f.Statuses, attune.Status(x.Status))) &&
+	ok := (len(f.Statuses) == 0 || slices.Contains(f.Statuses, lifecycle.Status(x.Status))) &&
 		all(f.Match, x.ActionRef) && none(f.Unmatch, x.ActionRef) && all(f.Reasons, x.Reason) &&
 		none(f.NotReasons, x.Reason) &&
 		(f.Worker == "" || works([]string{f.Worker})) && (len(f.Workers) == 0 || works(f.Workers)) &&
@@ -77,7 +77,8 @@ func anyFilter(random *rand.Rand, list []Execution, depth int) ExecutionFilter {
 	for range random.IntN(3) {
 		switch random.IntN(12) {
 		case 0:
-			f.Statuses = []attune.Status{attune.Statuses[random.IntN(len(attune.Statuses))], attune.StatusFailed}
+			f.Statuses = []lifecycle.Status{lifecycle.Statuses[random.IntN(len(lifecycle.Statuses))],
+				lifecycle.StatusFailed}
 		case 1:
 			f.Match = append(f.Match, []string{"^etl", "load$", "demo|un"}[random.IntN(3)])
 		case 2:
@@ -151,12 +152,13 @@ func TestABoundedSearchContinuesBelow(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, retry_count, finished_at)
-		select $1, 'demo.sleep', 'completed', case when g % 9000 = 0 then 3 else 0 end, now() from generate_series(1, 27000) g`, action.ID)
+		select $1, 'demo.sleep', 'completed', case when g % 9000 = 0 then 3 else 0 end, now() from generate_series(1,
+			27000) g`, action.ID)
 	for name, f := range map[string]ExecutionFilter{
-		"all": {MinTries: 2}, "ended": {MinTries: 2, Statuses: []attune.Status{attune.StatusCompleted}},
+		"all": {MinTries: 2}, "ended": {MinTries: 2, Statuses: []lifecycle.Status{lifecycle.StatusCompleted}},
 		"either":        {MinTries: 2, Or: []ExecutionFilter{{IDs: []int64{1 << 40}}}},
 		"oldest":        {MinTries: 2, Oldest: true},
-		"ended, oldest": {MinTries: 2, Oldest: true, Statuses: []attune.Status{attune.StatusCompleted}},
+		"ended, oldest": {MinTries: 2, Oldest: true, Statuses: []lifecycle.Status{lifecycle.StatusCompleted}},
 	} {
 		var found int
 		bounded := false

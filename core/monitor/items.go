@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -485,7 +485,7 @@ func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.
 	if err != nil {
 		refs = nil // a failed hint is no second error
 	}
-	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: nearest.Of(ref, refs)}
+	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: phrase.Nearest(ref, refs)}
 }
 
 // QueueStats is the row of queue_stats of an action.

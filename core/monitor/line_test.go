@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -159,7 +159,7 @@ func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	testkit.Execution(t, b.Store, action,
-		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = lifecycle.StatusRunning, &worker.ID })
 	testkit.Exec(t, b.Store,
 		`drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
 	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -53,13 +53,13 @@ func TestMatchingCountsByTheFilter(t *testing.T) {
 	b := setup(t, nil)
 	echo, sleep := testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "demo.sleep")
 	for range 3 {
-		testkit.Execution(t, b.Store, echo, monitortest.Status(attune.StatusFailed))
+		testkit.Execution(t, b.Store, echo, monitortest.Status(lifecycle.StatusFailed))
 		testkit.Execution(t, b.Store, sleep)
 	}
 	for want, filter := range map[int64]ExecutionFilter{
 		6: {}, 3: {
-			Statuses: []attune.Status{attune.StatusFailed},
-			Or:       []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}},
+			Statuses: []lifecycle.Status{lifecycle.StatusFailed},
+			Or:       []ExecutionFilter{{Statuses: []lifecycle.Status{lifecycle.StatusFailed}}},
 		}, 0: {Action: "no.such"},
 	} {
 		n, err := b.Matching(t.Context(), filter)
@@ -75,9 +75,9 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "worker-1")
 	var ids []int64
 	for i := range 10 {
-		s := []attune.Status{
-			attune.StatusCompleted, attune.StatusFailed, attune.StatusRunning,
-			attune.StatusRequested,
+		s := []lifecycle.Status{
+			lifecycle.StatusCompleted, lifecycle.StatusFailed, lifecycle.StatusRunning,
+			lifecycle.StatusRequested,
 		}[i%4]
 		a := action
 		if i%5 == 0 {
@@ -86,12 +86,12 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 		ids = append(ids, testkit.Execution(t, b.Store, a, monitortest.Status(s),
 			monitortest.Aged(time.Duration(10-i)*time.Hour), func(r *testkit.ExecutionRow) {
 				r.Result = map[string]string{"message": "went wrong"}
-				if s == attune.StatusRunning {
+				if s == lifecycle.StatusRunning {
 					r.Worker = &worker.ID
 				}
 			}).ID)
 	}
-	failed := []attune.Status{attune.StatusFailed}
+	failed := []lifecycle.Status{lifecycle.StatusFailed}
 	list := func(f ExecutionFilter, limit int, cursor int64) *Executions {
 		t.Helper()
 		f.Limit = limit
@@ -116,9 +116,11 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	require.Len(t, list(ExecutionFilter{Statuses: failed}, 0, 0).List, 3)
 	require.Equal(t, "went wrong", list(ExecutionFilter{Statuses: failed}, 0, 0).List[0].Reason)
 	require.Len(t,
-		list(ExecutionFilter{Statuses: []attune.Status{attune.StatusRunning, attune.StatusRequested}}, 0, 0).List, 4)
+		list(ExecutionFilter{Statuses: []lifecycle.Status{lifecycle.StatusRunning, lifecycle.StatusRequested}}, 0,
+			0).List, 4)
 	require.Len(t,
-		list(ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusRunning}}, 0, 0).List, 5)
+		list(ExecutionFilter{Statuses: []lifecycle.Status{lifecycle.StatusFailed, lifecycle.StatusRunning}}, 0,
+			0).List, 5)
 	require.Len(t, list(ExecutionFilter{Action: "core.*"}, 0, 0).List, 2)
 	require.Len(t, list(ExecutionFilter{Action: "*http_request*"}, 0, 0).List, 2)
 	require.Empty(t, list(ExecutionFilter{Action: "core"}, 0, 0).List, "without a star the whole name must match")
@@ -135,7 +137,8 @@ func TestDeadLettersKeepTheSourcesApart(t *testing.T) {
 	up := fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3, Consumers: 1}}}}
 	b := setup(t, up)
 	testkit.Exec(t, b.Store, `insert into dead_letter (message_type, reason, queue, execution, decision) values
-		('ExecutionRequested', 'expired', 'worker.7.executions', 1, 'failed'), ('ExecutionRequested', 'expired', 'worker.7.executions', 2, 'failed'),
+		('ExecutionRequested', 'expired', 'worker.7.executions', 1, 'failed'), ('ExecutionRequested', 'expired',
+			'worker.7.executions', 2, 'failed'),
 		(null, 'rejected', 'attune.events.queue', null, null)`)
 	d, err := b.DeadLetters(t.Context())
 	require.NoError(t, err)
@@ -171,27 +174,28 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, finished_at)
-		select $1, 'demo.sleep', (case when g > 190000 then 'requested' when g % 50 = 0 then 'failed' else 'completed' end)::execution_status_enum,
+		select $1, 'demo.sleep',
+			(case when g > 190000 then 'requested' when g % 50 = 0 then 'failed' else 'completed' end)::execution_status_enum,
 			now() - make_interval(secs => (200000 - g) * 0.1), now() - make_interval(secs => (200000 - g) * 0.1), now()
 		from generate_series(1, 200000) g`, action.ID)
 	testkit.Exec(t, b.Store, `alter table execution enable trigger user`)
 	testkit.Exec(t, b.Store, `analyze execution`)
 
 	queries := map[string]ExecutionFilter{
-		"all": {}, "failed": {Statuses: []attune.Status{attune.StatusFailed}},
-		"running": {Statuses: []attune.Status{attune.StatusRunning}},
+		"all": {}, "failed": {Statuses: []lifecycle.Status{lifecycle.StatusFailed}},
+		"running": {Statuses: []lifecycle.Status{lifecycle.StatusRunning}},
 		"recent":  {MaxAge: time.Hour}, "by action": {Action: "core.*"}, "children": {Parent: 7},
 		"expression": {Match: []string{"^core"}}, "retried": {MinTries: 1}, "of others": {NotWorkers: []string{"7"}},
 		"parameter": {Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
 		"range":     {MinID: 150_000, MaxID: 150_500},
 		"waiting": {
-			Statuses: []attune.Status{attune.StatusRequested},
+			Statuses: []lifecycle.Status{lifecycle.StatusRequested},
 			Params:   []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
 		},
-		"reason":     {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
+		"reason":     {Statuses: []lifecycle.Status{lifecycle.StatusFailed}, Reasons: []string{"expired"}},
 		"any reason": {Reasons: []string{"expired"}},
 		"old failures": {
-			Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour,
+			Statuses: []lifecycle.Status{lifecycle.StatusFailed}, MinAge: 5 * time.Hour,
 			Unmatch: []string{"sleep"},
 		},
 		"alternatives": {Match: []string{"^core"}, Or: []ExecutionFilter{{MinTries: 3}, {IDs: []int64{7, 9}}}},

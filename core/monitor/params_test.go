@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/installation"
 	"github.com/attune-go/attune/lab/testkit"
@@ -136,7 +136,7 @@ func TestAChoiceByParametersIsComplete(t *testing.T) {
 	action := testkit.Action(t, b.Store, "shop.bill")
 	tenants(t, b.Store, action.ID, 7_000)
 	f := ExecutionFilter{
-		Statuses: []attune.Status{attune.StatusRequested}, Match: []string{"^shop.bill$"},
+		Statuses: []lifecycle.Status{lifecycle.StatusRequested}, Match: []string{"^shop.bill$"},
 		Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
 	}
 	chosen, err := b.Choose(t.Context(), f, 10_000)
@@ -169,7 +169,7 @@ func TestASearchGoesOnToItsEnd(t *testing.T) {
 	tenants(t, b.Store, action.ID, 12_000)
 	testkit.Exec(t, b.Store, `update execution set config = '{"note": "XK-77"}', action_ref = 'shop.rare', retry_count = 1
 		where id in (select min(id) from execution union select min(id) + 6500 from execution)`)
-	requested := []attune.Status{attune.StatusRequested}
+	requested := []lifecycle.Status{lifecycle.StatusRequested}
 	for name, f := range map[string]ExecutionFilter{
 		"parameter":      {Params: []ParamMatch{{Path: "note", Values: []string{"*77*"}}}},
 		"action":         {Action: "shop.rare"},

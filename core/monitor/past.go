@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -99,8 +99,8 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
 		}
 		minute.Done += math.Round(row.N)
 		p.Estimated = p.Estimated || row.Estimated
-		switch attune.Status(row.Status) {
-		case attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned:
+		switch lifecycle.Status(row.Status) {
+		case lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned:
 			minute.Failed += math.Round(row.N)
 		default:
 		}

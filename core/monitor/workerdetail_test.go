@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -23,7 +23,7 @@ func TestAWorkerHasItsExecutionsAndChanges(t *testing.T) {
 	_, holders, _ := b.Line(t, action, 2, 2, 1, worker.ID)
 	b.Load(t, worker.ID, 3) // one more than there are, so both ends are read
 	testkit.Execution(t, b.Store, action,
-		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = lifecycle.StatusRunning, &other.ID })
 	testkit.Exec(t, b.Store, `delete from worker_history`)
 	testkit.Exec(t, b.Store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)
 	change := func(ago time.Duration, field, was, is string) {
@@ -164,7 +164,7 @@ func TestRestartsOfAWorkerAreCounted(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.lost")
 	for i := range 8 {
 		e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker = attune.StatusAbandoned, &shaky.ID
+			r.Status, r.Worker = lifecycle.StatusAbandoned, &shaky.ID
 		})
 		testkit.Exec(t, b.Store, `UPDATE execution SET finished_at = now() - make_interval(mins => $2) WHERE id = $1`,
 			e.ID, 11*(i/7)) // the last one ended earlier

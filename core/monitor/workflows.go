@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -218,7 +218,7 @@ type WorkflowFilter struct {
 // Check refuses an invalid filter, so that a mistyped one is never applied.
 func (f *WorkflowFilter) Check() error {
 	var allowed []string
-	for _, status := range attune.Statuses {
+	for _, status := range lifecycle.Statuses {
 		allowed = append(allowed, string(status))
 	}
 	words := slices.DeleteFunc(slices.Clone(f.Statuses), func(word string) bool { return word == WorkflowPaused })
@@ -255,7 +255,7 @@ func (f *WorkflowFilter) ended() bool {
 		func(word string) bool { return !terminal(word) })
 }
 
-func terminal(word string) bool { return attune.Status(word).Terminal() }
+func terminal(word string) bool { return lifecycle.Status(word).Terminal() }
 
 // allLive is live for every alternative.
 func (f *WorkflowFilter) allLive() bool {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
@@ -20,7 +20,7 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
-		Status: attune.StatusRunning,
+		Status: lifecycle.StatusRunning,
 		Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1},
 			"pay":     {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
@@ -29,9 +29,9 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 			"tell":    {Status: workflow.TaskSkipped, Why: "reserve has not led to it"},
 		},
 	})
-	reserve := b.AddChild(t, w, "reserve", -1, attune.StatusCompleted)
-	pay := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
-	b.AddChild(t, w, "label", -1, attune.StatusCompleted, func(r *testkit.ExecutionRow) { r.RetryCount = 2 })
+	reserve := b.AddChild(t, w, "reserve", -1, lifecycle.StatusCompleted)
+	pay := b.AddChild(t, w, "pay", -1, lifecycle.StatusRunning)
+	b.AddChild(t, w, "label", -1, lifecycle.StatusCompleted, func(r *testkit.ExecutionRow) { r.RetryCount = 2 })
 	testkit.Exec(t, b.Store, `insert into inquiry (execution, prompt) values ($1, 'How?')`, pay)
 	testkit.Exec(t, b.Store, `insert into workflow_log (workflow_execution, version, lines) values ($1, 1, '{"begins"}'), ($1, 2, '{}'), ($1, 3, '{"a", "b"}')`, w.ID)
 
@@ -80,14 +80,14 @@ func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
-		Status: attune.StatusRunning,
+		Status: lifecycle.StatusRunning,
 		Tasks:  map[string]*workflow.TaskState{"pay": {Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1}},
 	})
-	pay := b.AddChild(t, w, "pay", -1, attune.StatusCompleted)
+	pay := b.AddChild(t, w, "pay", -1, lifecycle.StatusCompleted)
 	testkit.Exec(t, b.Store,
 		`insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
 	outer := b.AddWorkflow(t, "shop.outer", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Paused: true})
+		&workflow.State{Status: lifecycle.StatusRunning, Paused: true})
 	testkit.Exec(t, b.Store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`,
 		outer.Execution, w.Execution)
 
@@ -111,19 +111,19 @@ func TestWorkflowShowsTheRelevantItemsOfAList(t *testing.T) {
 	w := b.AddWorkflow(t, "shop.many",
 		"version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]",
 		&workflow.State{
-			Status: attune.StatusRunning,
+			Status: lifecycle.StatusRunning,
 			Tasks: map[string]*workflow.TaskState{
 				"each": {Status: workflow.TaskRunning, Total: 1000, Next: 33, Open: 2, Succeeded: 30, Failed: 1},
 			},
 		})
 	for i := range 30 {
-		b.AddChild(t, w, "each", i, attune.StatusCompleted)
+		b.AddChild(t, w, "each", i, lifecycle.StatusCompleted)
 	}
-	b.AddChild(t, w, "each", 30, attune.StatusFailed,
+	b.AddChild(t, w, "each", 30, lifecycle.StatusFailed,
 		func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
-	due := b.AddChild(t, w, "each", 31, attune.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
-	b.AddChild(t, w, "each", 32, attune.StatusRunning)
-	failed := b.AddChild(t, w, "other", -1, attune.StatusFailed)
+	due := b.AddChild(t, w, "each", 31, lifecycle.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
+	b.AddChild(t, w, "each", 32, lifecycle.StatusRunning)
+	failed := b.AddChild(t, w, "other", -1, lifecycle.StatusFailed)
 	testkit.Exec(t, b.Store, `insert into execution_retry (execution, failed, reason, due, waiting) values ($1, $2, 'action_failure', now() + interval '1 hour', true)`,
 		due, failed)
 
@@ -153,17 +153,17 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 		return &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}
 	}
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
+		&workflow.State{Status: lifecycle.StatusCancelled, Tasks: map[string]*workflow.TaskState{
 			"reserve": running(), "pay": running(), "label": running(), "tell": running(),
 			"ship": {Status: workflow.TaskRunning, Total: 2, Next: 1, Open: 1},
 		}})
-	for task, s := range map[string]attune.Status{
-		"reserve": attune.StatusCompleted, "pay": attune.StatusCancelled, "label": attune.StatusTimeout,
-		"tell": attune.StatusRunning,
+	for task, s := range map[string]lifecycle.Status{
+		"reserve": lifecycle.StatusCompleted, "pay": lifecycle.StatusCancelled, "label": lifecycle.StatusTimeout,
+		"tell": lifecycle.StatusRunning,
 	} {
 		b.AddChild(t, w, task, -1, s)
 	}
-	b.AddChild(t, w, "ship", 0, attune.StatusCompleted)
+	b.AddChild(t, w, "ship", 0, lifecycle.StatusCompleted)
 	statuses := func() map[string]string {
 		d, err := b.Workflow(t.Context(), w.Execution)
 		require.NoError(t, err)
@@ -185,8 +185,8 @@ func TestAnExecutionThatIsNoWorkflowIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	child := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	child := b.AddChild(t, w, "pay", -1, lifecycle.StatusRunning)
 	alone := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "shop.alone")).ID
 	waiting := testkit.Action(t, b.Store, "shop.waiting")
 	testkit.Exec(t, b.Store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`,
@@ -211,7 +211,7 @@ func TestWorkflowOfAnotherEngine(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `update workflow_execution set state = null, task_graph = task_graph - 'workflow', completed_tasks = '{reserve}', current_tasks = '{pay}' where id = $1`, w.ID)
 	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 	b := setup(t, nil)
 	var ids []int64
 	for i := range 5 {
-		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 3, Tasks: map[string]*workflow.TaskState{
+		state := &workflow.State{Status: lifecycle.StatusRunning, Paused: i == 3, Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted}, "pay": {Status: workflow.TaskRunning},
 		}}
 		w := b.AddWorkflow(t, fmt.Sprintf("shop.w%d", i), monitortest.Deliver, state,
@@ -289,7 +289,7 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
-		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated)
 		select e.action, e.action_ref, 'completed', now(), now() from execution e, generate_series(1, 6000) where e.id = $1`, w.Execution)
 	testkit.Exec(t, b.Store, `insert into workflow_execution (execution, workflow_def, task_graph, status, open)

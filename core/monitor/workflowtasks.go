@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -91,9 +91,9 @@ func (d *WorkflowDetail) afterTheEnd(counts map[string]*store.ViewWorkflowTasksR
 		switch {
 		case row.Completed == row.Children && now.Total <= int(row.Children):
 			now.Status = workflow.TaskCompleted
-		case last == string(attune.StatusTimeout):
+		case last == string(lifecycle.StatusTimeout):
 			now.Status = workflow.TaskTimeout
-		case last == string(attune.StatusFailed), last == string(attune.StatusAbandoned):
+		case last == string(lifecycle.StatusFailed), last == string(lifecycle.StatusAbandoned):
 			now.Status = workflow.TaskFailed
 		default:
 			now.Status = workflow.TaskCancelled

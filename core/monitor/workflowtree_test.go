@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
@@ -18,11 +18,12 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
-	for i, s := range []attune.Status{
-		attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
-		attune.StatusTimeout, attune.StatusCompleted,
+	for i, s := range []lifecycle.Status{
+		lifecycle.StatusRunning, lifecycle.StatusFailed, lifecycle.StatusRunning,
+		lifecycle.StatusTimeout, lifecycle.StatusCompleted,
 	} {
-		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 2, Tasks: map[string]*workflow.TaskState{}}
+		state := &workflow.State{Status: lifecycle.StatusRunning, Paused: i == 2,
+			Tasks: map[string]*workflow.TaskState{}}
 		w := b.AddWorkflow(t, "shop.w"+strconv.Itoa(i), monitortest.Deliver, state, monitortest.Status(s),
 			monitortest.Aged(time.Duration(50-10*i)*time.Minute))
 		if s.Terminal() {

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -213,7 +213,7 @@ func (r *reader) noEffect(at *yaml.Node, f form, kind Kind) {
 	found := unusedKey{kind: kind, name: at.Value}
 	text := fmt.Sprintf("%s of %s has no effect", yamldoc.KeyName(at), article(kind))
 	if !slices.Contains(f.foreign, at.Value) {
-		near := nearest.Hint(at.Value, f.names())
+		near := phrase.DidYouMean(at.Value, f.names())
 		found.refused = near != "" || kind == KindRule
 		text = fmt.Sprintf("%s is not a known key of %s", yamldoc.KeyName(at), article(kind)) + near
 		if !found.refused {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -110,7 +110,7 @@ func (c *checker) policy(p *Policy) {
 	packExists := p.Pack != "" && slices.Contains(c.known.Packs, p.Pack)
 	unread := func(kind Kind, ref string) bool { return c.known.Files != nil && c.known.Files.Unread(kind, ref) }
 	if p.Pack != "" && !packExists && !unread(KindPack, p.Pack) {
-		c.Mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, nearest.Hint(p.Pack, c.known.PackRefs))
+		c.Mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, phrase.DidYouMean(p.Pack, c.known.PackRefs))
 	}
 	action, exists := c.actions[p.Action]
 	switch {
@@ -175,7 +175,7 @@ func (c *checker) paths(p *Policy, scope []Action, whose string) {
 		default:
 			slices.Sort(names)
 			c.Mistakef(at, "the path %s is no parameter of %s%s", path, whose,
-				nearest.Hint(first, slices.Compact(names)))
+				phrase.DidYouMean(first, slices.Compact(names)))
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (c *checker) shapeOf(action Action) shape {
 
 // nearestAction returns a hint; it also finds the same name in another pack, or without a pack.
 func nearestAction(ref string, candidates []string) string {
-	if near := nearest.Hint(ref, candidates); near != "" {
+	if near := phrase.DidYouMean(ref, candidates); near != "" {
 		return near
 	}
 	_, name, dotted := strings.Cut(ref, ".")

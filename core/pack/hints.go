@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/yamldoc"
@@ -24,7 +24,7 @@ func (c *itemChecker) ask(use Use) {
 	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
 		if !slices.Contains(askParams, name) && name != "timeout_seconds" {
 			refuse("the task %s will fail: %s has no parameter %s%s", use.Task, askAction, name,
-				nearest.Hint(name, askParams))
+				phrase.DidYouMean(name, askParams))
 		}
 	}
 	form, ok := use.Input["response_schema"].(map[string]any)
@@ -51,7 +51,7 @@ func (c *itemChecker) templates(item *Item) {
 	}
 	for _, wrong := range rule.Misnamed(item.Columns["action_params"], payload) {
 		c.Warnf(item.At("action_params"), "%s: {{ %s }} will be null: %s is not known%s",
-			wrong.At, wrong.Path, wrong.Unknown, nearest.Hint(wrong.Name, wrong.Known))
+			wrong.At, wrong.Path, wrong.Unknown, phrase.DidYouMean(wrong.Name, wrong.Known))
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *itemChecker) lacks(at Place, what string, described any, path []string)
 		return
 	}
 	if i, known := parsed.Lacks(path); i >= 0 {
-		c.Warnf(at, "%s%s%s", what, strings.Join(path[:i+1], "."), nearest.Hint(path[i], known))
+		c.Warnf(at, "%s%s%s", what, strings.Join(path[:i+1], "."), phrase.DidYouMean(path[i], known))
 	}
 }
 

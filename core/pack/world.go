@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/yamldoc"
@@ -170,7 +170,8 @@ func (c *itemChecker) item(item *Item) {
 		}
 	}
 	if _, ok := c.after.found(KindPack, item.Pack); !ok && item.Pack != "" && !c.set.Unread(KindPack, item.Pack) {
-		c.Mistakef(item.At("ref"), "there is no pack %s%s", item.Pack, nearest.Hint(item.Pack, c.after.Hints[KindPack]))
+		c.Mistakef(item.At("ref"), "there is no pack %s%s", item.Pack, phrase.DidYouMean(item.Pack,
+			c.after.Hints[KindPack]))
 	}
 	c.exists(KindAction, item.Action, item.At("action"))
 	c.exists(KindTrigger, item.Trigger, item.At("trigger"))
@@ -209,8 +210,8 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 		c.Mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if _, known := parsed.Lacks([]string{name}); ref != askAction && nearest.Hint(name, known) != "" {
-			c.Warnf(at, "the action %s has no parameter %s of %s%s", ref, name, who, nearest.Hint(name, known))
+		if _, known := parsed.Lacks([]string{name}); ref != askAction && phrase.DidYouMean(name, known) != "" {
+			c.Warnf(at, "the action %s has no parameter %s of %s%s", ref, name, who, phrase.DidYouMean(name, known))
 		}
 	}
 }

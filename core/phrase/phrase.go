@@ -1,5 +1,6 @@
-// Package phrase writes numbers, durations and times for people. Log lines, commands and the dashboard share
-// it, so that each has one spelling. No function fails.
+// Package phrase writes texts for people: numbers, durations and times, each with one spelling; foreign text
+// without the characters that steer a terminal; cells of a width; the name that was meant by a misspelt one. It is
+// pure, and no text makes it fail.
 package phrase
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 )
 
@@ -112,7 +112,7 @@ func WithDefaults(params, paramSchema []byte) map[string]any {
 			continue
 		}
 		var value any
-		if exactjson.Decode(raw, &value) == nil {
+		if jsonvalue.Decode(raw, &value) == nil {
 			out[name] = value
 		}
 	}
@@ -122,7 +122,7 @@ func WithDefaults(params, paramSchema []byte) map[string]any {
 func object(raw []byte) map[string]any {
 	out := map[string]any{}
 	// Exact, since 10000000000000001 must not become another group.
-	if err := exactjson.Decode(raw, &out); err != nil || out == nil {
+	if err := jsonvalue.Decode(raw, &out); err != nil || out == nil {
 		return map[string]any{}
 	}
 	return out
@@ -143,7 +143,7 @@ func Lookup(params map[string]any, path string) any {
 }
 
 func compact(value any) []byte {
-	raw, err := exactjson.Encode(value)
+	raw, err := jsonvalue.Encode(value)
 	if err != nil {
 		return []byte("null") // cannot happen for decoded JSON
 	}

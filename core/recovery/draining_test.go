@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -26,7 +26,7 @@ func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 		return id
 	}
 	state := testkit.State(t, st, action, 99)
-	at := func(worker int64, status attune.Status) int64 {
+	at := func(worker int64, status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &worker, status, &state.ID }).ID
 	}
@@ -39,12 +39,12 @@ func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	works := worker("works", func(*testkit.WorkerRow) {})
 	cordoned := worker("cordoned", func(w *testkit.WorkerRow) { w.Cordoned = true })
 
-	first, second := at(drains, attune.StatusScheduled), at(left, attune.StatusScheduled)
-	third := at(unable, attune.StatusScheduled)
-	at(drains, attune.StatusRunning)
-	at(left, attune.StatusCanceling)
+	first, second := at(drains, lifecycle.StatusScheduled), at(left, lifecycle.StatusScheduled)
+	third := at(unable, lifecycle.StatusScheduled)
+	at(drains, lifecycle.StatusRunning)
+	at(left, lifecycle.StatusCanceling)
 	for _, other := range []int64{missed, foreign, works, cordoned} {
-		at(other, attune.StatusScheduled)
+		at(other, lifecycle.StatusScheduled)
 	}
 	found := sweep(t, st)
 	want := []scheduler.Unstarted{

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
@@ -18,7 +18,7 @@ import (
 )
 
 // ends waits until the rescuer has ended some executions, and checks that others still run.
-func ends(t *testing.T, st *store.Store, relay relay, want map[int64]attune.Status,
+func ends(t *testing.T, st *store.Store, relay relay, want map[int64]lifecycle.Status,
 	untouched ...int64,
 ) (messages []outbox.Message) {
 	t.Helper()
@@ -37,7 +37,7 @@ func ends(t *testing.T, st *store.Store, relay relay, want map[int64]attune.Stat
 			messages = append(messages, more...)
 		case <-quiet:
 			for _, id := range untouched {
-				require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id), "execution %d", id)
+				require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, id), "execution %d", id)
 			}
 			return messages
 		}
@@ -70,7 +70,7 @@ func TestExecutionsThatAnExistingWorkerForgotEnd(t *testing.T) {
 		func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"attempt_fence": "yes"} })
 	at := func(action testkit.ActionRow, worker int64, age time.Duration, change ...func(*testkit.ExecutionRow)) int64 {
 		id := testkit.Execution(t, st, action, append(change, func(e *testkit.ExecutionRow) {
-			e.Worker, e.Status = &worker, attune.StatusRunning
+			e.Worker, e.Status = &worker, lifecycle.StatusRunning
 		})...).ID
 		aged(t, st, age, id)
 		return id
@@ -83,7 +83,8 @@ func TestExecutionsThatAnExistingWorkerForgotEnd(t *testing.T) {
 	aged(t, st, 10*time.Minute, task)
 
 	relay, _ := rescuer(t, st)
-	messages := ends(t, st, relay, map[int64]attune.Status{lost: attune.StatusTimeout, lostToo: attune.StatusTimeout},
+	messages := ends(t, st, relay, map[int64]lifecycle.Status{lost: lifecycle.StatusTimeout,
+		lostToo: lifecycle.StatusTimeout},
 		fresh, fenced, long, task)
 	messages = receive(t, relay, messages, 4)
 	keys := map[string]int{}
@@ -93,7 +94,8 @@ func TestExecutionsThatAnExistingWorkerForgotEnd(t *testing.T) {
 	require.Equal(t, map[string]int{
 		message.KeyExecutionCompleted: 2, message.CancelKey(existing.ID): 1, message.CancelKey(odd.ID): 1,
 	}, keys, "its worker gets a cancel request, if it still runs it")
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
+	require.Equal(t, 1, testkit.Count(t, st,
+		`SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
 		AND result->>'timeout_seconds' = '300' AND result->>'error' ~ 'still running (39|4\d)\d seconds after its start, 300 are allowed'`, lost))
 	require.Equal(t, 2,
 		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
@@ -106,18 +108,18 @@ func TestExecutionsOfADeletedWorkerEnd(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 5)
 	worker := testkit.Worker(t, st, "w1", fences)
-	row := func(status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
+	row := func(status lifecycle.Status, change ...func(*testkit.ExecutionRow)) int64 {
 		return testkit.Execution(t, st, action,
 			append(change, func(e *testkit.ExecutionRow) { e.Status = status })...).ID
 	}
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
-	holds, counted, stopping := row(attune.StatusRunning, at), row(attune.StatusRunning,
-		at), row(attune.StatusCanceling, at)
+	holds, counted, stopping := row(lifecycle.StatusRunning, at), row(lifecycle.StatusRunning,
+		at), row(lifecycle.StatusCanceling, at)
 	testkit.Hold(t, st, holds, state.ID)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = ANY ($1)`, []int64{counted, stopping})
-	parent, question := row(attune.StatusRunning), row(attune.StatusRunning)
+	parent, question := row(lifecycle.StatusRunning), row(lifecycle.StatusRunning)
 	testkit.Exec(t, st, `DELETE FROM worker WHERE id = $1`, worker.ID)
-	fresh := row(attune.StatusRunning)
+	fresh := row(lifecycle.StatusRunning)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = $1`, fresh)
 	aged(t, st, 61*time.Second, holds, counted, stopping)
 	aged(t, st, 20*time.Second, fresh)
@@ -126,14 +128,15 @@ func TestExecutionsOfADeletedWorkerEnd(t *testing.T) {
 	aged(t, st, 24*time.Hour, parent, question)
 
 	relay, _ := rescuer(t, st)
-	messages := ends(t, st, relay, map[int64]attune.Status{
-		holds: attune.StatusAbandoned, counted: attune.StatusAbandoned, stopping: attune.StatusCancelled,
+	messages := ends(t, st, relay, map[int64]lifecycle.Status{
+		holds: lifecycle.StatusAbandoned, counted: lifecycle.StatusAbandoned, stopping: lifecycle.StatusCancelled,
 	}, parent, question, fresh)
 	require.Len(t, receive(t, relay, messages, 3), 3)
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1)
 		AND coalesce(result->>'abandoned_by', result->>'cancelled_by') = 'execution_timeout_monitor'
 		AND result->>'message' = 'The worker was deleted while it ran the execution' AND result->'worker' = 'null'`, []int64{holds, counted, stopping}))
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome IN ('abandoned', 'cancelled') AND worker IS NULL`))
+	require.Equal(t, 3, testkit.Count(t, st,
+		`SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome IN ('abandoned', 'cancelled') AND worker IS NULL`))
 }
 
 // Scenario 4 of the published document: an existing worker that stops announces it, sends no more heartbeats and
@@ -146,7 +149,7 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 		return testkit.Worker(t, st, name,
 			append(change, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent })...).ID
 	}
-	at := func(worker int64, status attune.Status) int64 {
+	at := func(worker int64, status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 	}
@@ -165,17 +168,17 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 		80*time.Second), worker("back", "inactive", 0)
 	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
 		[]int64{marked, back})
-	finishing, goesOn := at(leaving, attune.StatusRunning), []int64{
-		at(cutOff, attune.StatusRunning), at(draining, attune.StatusRunning), at(back, attune.StatusRunning),
+	finishing, goesOn := at(leaving, lifecycle.StatusRunning), []int64{
+		at(cutOff, lifecycle.StatusRunning), at(draining, lifecycle.StatusRunning), at(back, lifecycle.StatusRunning),
 	}
-	over, broken := at(gone, attune.StatusRunning), at(failed, attune.StatusRunning)
-	lost, lostToo := at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
-	unstarted := at(silent, attune.StatusScheduled)
+	over, broken := at(gone, lifecycle.StatusRunning), at(failed, lifecycle.StatusRunning)
+	lost, lostToo := at(silent, lifecycle.StatusRunning), at(marked, lifecycle.StatusRunning)
+	unstarted := at(silent, lifecycle.StatusScheduled)
 
 	relay, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.LeaveGrace = 30 * time.Minute })
-	ends(t, st, relay, map[int64]attune.Status{
-		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned,
-		lostToo: attune.StatusAbandoned,
+	ends(t, st, relay, map[int64]lifecycle.Status{
+		over: lifecycle.StatusAbandoned, broken: lifecycle.StatusAbandoned, lost: lifecycle.StatusAbandoned,
+		lostToo: lifecycle.StatusAbandoned,
 	}, append(goesOn, finishing)...)
 	require.Equal(t, []scheduler.Unstarted{{Execution: unstarted}}, (<-found).Unstarted,
 		"unstarted executions go to another worker")

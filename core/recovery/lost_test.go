@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -26,20 +26,20 @@ func TestExecutionsOfAnInactiveWorkerAreAbandonedInTime(t *testing.T) {
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	row := func(worker int64) int64 {
 		id := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, lifecycle.StatusRunning }).ID
 		aged(t, st, 10*time.Minute, id)
 		return id
 	}
 	id, other := row(inactive.ID), row(silent.ID)
 	unsure := row(testkit.Worker(t, st, "alive").ID) // beyond its timeout, which proves nothing now
 	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-		e.Worker, e.Status = &silent.ID, attune.StatusScheduled
+		e.Worker, e.Status = &silent.ID, lifecycle.StatusScheduled
 	})
 	relay, found := rescuer(t, st, func(c *recovery.RescuerConfig) {
 		c.Interval, c.LeaveGrace = time.Hour, 2*time.Second
 		c.Unsure, c.Recovering = func() bool { return true }, func() bool { return false }
 	})
-	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other, unsure)
+	ends(t, st, relay, map[int64]lifecycle.Status{id: lifecycle.StatusAbandoned}, other, unsure)
 	require.Empty(t, found)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'abandoned_by' = 'execution_timeout_monitor' AND result->>'original_status' = 'running'
@@ -57,13 +57,13 @@ func TestExecutionsOfADeadWorkerAreAbandonedInTime(t *testing.T) {
 	beats := testkit.Worker(t, st, "beats")
 	row := func(worker int64) int64 {
 		return testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, lifecycle.StatusRunning }).ID
 	}
 	id, other := row(silent.ID), row(beats.ID)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`,
 		silent.ID)
 	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
-	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
+	ends(t, st, relay, map[int64]lifecycle.Status{id: lifecycle.StatusAbandoned}, other)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker
 		WHERE e.id = $1 AND e.finished_at > w.heartbeat_seen + interval '1 hour'`, id), "not before its heartbeat is stale")
 }
@@ -78,15 +78,15 @@ func TestExecutionsOfADeadWorkerDoNotTimeOut(t *testing.T) {
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = 30 * time.Second })
 	row := func(age time.Duration) int64 {
 		id := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &silent.ID, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &silent.ID, lifecycle.StatusRunning }).ID
 		aged(t, st, age, id)
 		return id
 	}
 	before, after := row(150*time.Second), row(110*time.Second)
 	relay, _ := rescuer(t, st)
-	ends(t, st, relay, map[int64]attune.Status{before: attune.StatusTimeout}, after)
+	ends(t, st, relay, map[int64]lifecycle.Status{before: lifecycle.StatusTimeout}, after)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '61 seconds'`)
-	ends(t, st, relay, map[int64]attune.Status{after: attune.StatusAbandoned})
+	ends(t, st, relay, map[int64]lifecycle.Status{after: lifecycle.StatusAbandoned})
 }
 
 // Lost executions raise one core.alert event in the published words. Those of cordoned workers raise none.
@@ -100,12 +100,12 @@ func TestLostExecutionsRaiseAlerts(t *testing.T) {
 		func(w *testkit.WorkerRow) { w.HeartbeatAge, w.Cordoned = 2*time.Minute, true })
 	at := func(worker int64) int64 {
 		return testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, lifecycle.StatusRunning }).ID
 	}
 	id, known := at(gone.ID), at(cordoned.ID)
 	relay, _ := rescuer(t, st)
 	rescuer(t, st) // a second replica
-	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned, known: attune.StatusAbandoned})
+	ends(t, st, relay, map[int64]lifecycle.Status{id: lifecycle.StatusAbandoned, known: lifecycle.StatusAbandoned})
 	var trigger int64
 	var config, rule, payload []byte
 	var source string

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/alertevent"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
@@ -366,9 +365,9 @@ func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
 }
 
 func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]outgoing, error) {
-	status := attune.StatusAbandoned
+	status := lifecycle.StatusAbandoned
 	if o.cfg.FailLost {
-		status = attune.StatusFailed
+		status = lifecycle.StatusFailed
 	}
 	rows, err := tx.EndOrphanedRuns(ctx, store.EndOrphanedRunsParams{
 		Status: string(status), Ids: ids, StaleAfter: staleAfter, LeaveGrace: o.cfg.LeaveGrace.Seconds(),
@@ -376,7 +375,7 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 	if err != nil {
 		return nil, err
 	}
-	var alerts []alertevent.Alert
+	var alerts []outbox.Alert
 	for _, row := range rows {
 		alert, err := lostAlert(row, status)
 		if err != nil {
@@ -386,13 +385,13 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 			alerts = append(alerts, *alert)
 		}
 	}
-	return completions(rows), alertevent.Emit(ctx, tx, nil, alerts)
+	return completions(rows), outbox.EmitAlerts(ctx, tx, nil, alerts)
 }
 
 // lostAlert is the core.alert event of an execution that was ended because its worker is dead. It
 // is nil if the worker's row was deleted, if an operator cordoned the worker, and if the execution
 // was being cancelled.
-func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.Alert, error) {
+func lostAlert(row store.EndOrphanedRunsRow, status lifecycle.Status) (*outbox.Alert, error) {
 	var result struct {
 		At     time.Time `json:"reconciled_at"`
 		Worker *struct {
@@ -408,10 +407,10 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 		return nil, fmt.Errorf("read the result of execution %d: %w", row.ID, err)
 	}
 	worker := result.Worker
-	if worker == nil || worker.Cordoned || row.Status == attune.StatusCancelled {
+	if worker == nil || worker.Cordoned || row.Status == lifecycle.StatusCancelled {
 		return nil, nil //nolint:nilnil // no alert
 	}
-	return &alertevent.Alert{
+	return &outbox.Alert{
 		Severity: "error", Category: "execution_reconciliation", FailureType: "execution_abandoned_worker_unavailable",
 		ComponentType: "execution", ComponentID: &row.ID, ComponentRef: &row.ActionRef, WorkerRole: &worker.Role,
 		ObservedAt: result.At.UTC(),

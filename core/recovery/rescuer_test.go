@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
@@ -53,26 +53,26 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	alive := testkit.Worker(t, st, "alive")
 	draining := testkit.Worker(t, st, "draining",
 		func(w *testkit.WorkerRow) { w.Status, w.Draining = "inactive", true })
-	at := func(worker *int64, status attune.Status) int64 {
+	at := func(worker *int64, status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = worker, status }).ID
 	}
-	late, stuck := at(&gone.ID, attune.StatusScheduled), at(&never.ID, attune.StatusScheduled)
-	busy := at(&alive.ID, attune.StatusScheduled)
-	running, canceling := at(&gone.ID, attune.StatusRunning), at(&gone.ID, attune.StatusCanceling)
-	lives, drains := at(&alive.ID, attune.StatusRunning), at(&draining.ID, attune.StatusRunning)
-	parent := at(nil, attune.StatusRunning)
-	waits := at(nil, attune.StatusRequested)
+	late, stuck := at(&gone.ID, lifecycle.StatusScheduled), at(&never.ID, lifecycle.StatusScheduled)
+	busy := at(&alive.ID, lifecycle.StatusScheduled)
+	running, canceling := at(&gone.ID, lifecycle.StatusRunning), at(&gone.ID, lifecycle.StatusCanceling)
+	lives, drains := at(&alive.ID, lifecycle.StatusRunning), at(&draining.ID, lifecycle.StatusRunning)
+	parent := at(nil, lifecycle.StatusRunning)
+	waits := at(nil, lifecycle.StatusRequested)
 
 	relay, found := rescuer(t, st)
 	require.Equal(t, []scheduler.Unstarted{{Execution: late}, {Execution: stuck}}, (<-found).Unstarted)
 	messages := <-relay
 	require.Len(t, messages, 2)
-	for id, want := range map[int64]attune.Status{
-		late: attune.StatusScheduled, stuck: attune.StatusScheduled, running: attune.StatusAbandoned,
-		canceling: attune.StatusCancelled,
-		busy:      attune.StatusScheduled, lives: attune.StatusRunning, drains: attune.StatusRunning,
-		parent: attune.StatusRunning, waits: attune.StatusRequested,
+	for id, want := range map[int64]lifecycle.Status{
+		late: lifecycle.StatusScheduled, stuck: lifecycle.StatusScheduled, running: lifecycle.StatusAbandoned,
+		canceling: lifecycle.StatusCancelled,
+		busy:      lifecycle.StatusScheduled, lives: lifecycle.StatusRunning, drains: lifecycle.StatusRunning,
+		parent: lifecycle.StatusRunning, waits: lifecycle.StatusRequested,
 	} {
 		require.Equal(t, want, testkit.StatusOf(t, st, id), "execution %d", id)
 	}
@@ -106,17 +106,17 @@ func TestAnOrphanThatCannotBeEndedDelaysNoOther(t *testing.T) {
 	ids := make([]int64, 5)
 	for i := range ids {
 		ids[i] = testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, lifecycle.StatusRunning }).ID
 	}
 	late := testkit.Execution(t, st, action,
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusScheduled }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, lifecycle.StatusScheduled }).ID
 	testkit.RefuseUpdates(t, st, ids[2])
 	_, found := rescuer(t, st)
 	require.Equal(t, []scheduler.Unstarted{{Execution: late}}, (<-found).Unstarted)
 	for i, id := range ids {
-		want := attune.StatusAbandoned
+		want := lifecycle.StatusAbandoned
 		if i == 2 {
-			want = attune.StatusRunning
+			want = lifecycle.StatusRunning
 		}
 		require.Equal(t, want, testkit.StatusOf(t, st, id), "execution %d", i)
 	}
@@ -155,18 +155,18 @@ func TestOverdueExecutionsAreFound(t *testing.T) {
 	idle := testkit.Worker(t, st, "idle")
 	full := testkit.Worker(t, st, "full",
 		func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
-	at := func(action testkit.ActionRow, worker int64, status attune.Status, age time.Duration) int64 {
+	at := func(action testkit.ActionRow, worker int64, status lifecycle.Status, age time.Duration) int64 {
 		id := testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 		aged(t, st, age, id)
 		return id
 	}
-	late := at(usual, idle.ID, attune.StatusScheduled, 301*time.Second)
-	at(usual, idle.ID, attune.StatusScheduled, 240*time.Second)
-	at(slow, idle.ID, attune.StatusScheduled, 301*time.Second)
-	soon := at(quick, idle.ID, attune.StatusScheduled, 6*time.Second)
-	at(usual, full.ID, attune.StatusRunning, time.Hour)
-	behind := at(usual, full.ID, attune.StatusScheduled, 301*time.Second)
+	late := at(usual, idle.ID, lifecycle.StatusScheduled, 301*time.Second)
+	at(usual, idle.ID, lifecycle.StatusScheduled, 240*time.Second)
+	at(slow, idle.ID, lifecycle.StatusScheduled, 301*time.Second)
+	soon := at(quick, idle.ID, lifecycle.StatusScheduled, 6*time.Second)
+	at(usual, full.ID, lifecycle.StatusRunning, time.Hour)
+	behind := at(usual, full.ID, lifecycle.StatusScheduled, 301*time.Second)
 	load(t, st, idle.ID, 4)
 	load(t, st, full.ID, 2)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 2 WHERE id = $1`, soon)
@@ -202,7 +202,7 @@ func TestExecutionsBeyondTheirTimeoutEnd(t *testing.T) {
 	worker := testkit.Worker(t, st, "w1", fences)
 	at := func(action testkit.ActionRow, age time.Duration) int64 {
 		id := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, lifecycle.StatusRunning }).ID
 		aged(t, st, age, id)
 		return id
 	}
@@ -219,17 +219,19 @@ func TestExecutionsBeyondTheirTimeoutEnd(t *testing.T) {
 		keys[m.RoutingKey]++
 	}
 	require.Equal(t, map[string]int{message.KeyExecutionCompleted: 2, message.CancelKey(worker.ID): 2}, keys)
-	for id, want := range map[int64]attune.Status{
-		over: attune.StatusTimeout, task: attune.StatusTimeout, grace: attune.StatusRunning, free: attune.StatusRunning,
+	for id, want := range map[int64]lifecycle.Status{
+		over: lifecycle.StatusTimeout, task: lifecycle.StatusTimeout, grace: lifecycle.StatusRunning,
+		free: lifecycle.StatusRunning,
 	} {
 		require.Equal(t, want, testkit.StatusOf(t, st, id))
 	}
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
+	require.Equal(t, 1, testkit.Count(t, st,
+		`SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
 		AND result->>'timeout_seconds' = '60' AND result->>'error' ~ 'Execution timeout: still running 1\d\d seconds after its start, 60 are allowed'`, over))
 	require.Equal(t, 2,
 		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
 	testkit.Exec(t, st, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, over)
-	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, st, over),
+	require.Equal(t, lifecycle.StatusTimeout, testkit.StatusOf(t, st, over),
 		"S8: a later write of the worker is recorded, and not applied")
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM late_write WHERE execution = $1`, over))
 }
@@ -241,7 +243,7 @@ func TestLostExecutionsMayCountAsFailures(t *testing.T) {
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	action := testkit.Action(t, st, "pk.a")
 	id := testkit.Execution(t, st, action,
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, lifecycle.StatusRunning }).ID
 	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) { c.FailLost = true })
 	require.Len(t, <-relay, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
@@ -257,17 +259,18 @@ func TestIgnoredCancelRequestsEnd(t *testing.T) {
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "no consumer")
 	at := func(age time.Duration) int64 {
 		id := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusCanceling }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, lifecycle.StatusCanceling }).ID
 		aged(t, st, age, id)
 		return id
 	}
 	old, fresh := at(301*time.Second), at(240*time.Second)
 	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1)
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, old))
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, fresh))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, st, old))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, st, fresh))
 	require.Equal(t, 1,
-		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
+		testkit.Count(t, st,
+			`SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
 }
 
 // A timeout of a task may be any JSON value: values of zero or below do not count, and too large ones never pass.
@@ -283,7 +286,7 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 		"null", "[]",
 	} {
 		id := testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, lifecycle.StatusRunning }).ID
 		testkit.Exec(t, st,
 			`UPDATE execution SET workflow_task = jsonb_build_object('timeout_seconds', $2::jsonb) WHERE id = $1`, id,
 			timeout)
@@ -291,12 +294,12 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 	}
 	aged(t, st, 24*time.Hour, odd...)
 	last := testkit.Execution(t, st, action,
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, lifecycle.StatusRunning }).ID
 	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1)
-	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, last))
+	require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, st, last))
 	for _, id := range odd {
-		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+		require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, id))
 	}
 }
 
@@ -305,7 +308,7 @@ func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
-	running := func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }
+	running := func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }
 	headless, parent, question, fresh := testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action,
 		running).ID,
 		testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action, running).ID
@@ -318,9 +321,9 @@ func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
 	aged(t, st, 5*time.Minute, headless, parent, question)
 	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1, "its end is announced")
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, headless))
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, st, headless))
 	for _, id := range []int64{parent, question, fresh} {
-		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+		require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, id))
 	}
 }
 
@@ -330,7 +333,8 @@ func orchestrated(t *testing.T, st *store.Store, parent int64) {
 	testkit.Exec(t, st, `WITH d AS (
 			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
 			SELECT 'pk.w' || $1::bigint, a.pack, 'pk', 'w', '1', '{}' FROM action a WHERE a.ref = 'pk.a' RETURNING id)
-		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}', 'running' FROM d`, parent)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}',
+			'running' FROM d`, parent)
 }
 
 // S9: during an outage nothing is ended, and right after a start only runs of workers that left by
@@ -343,7 +347,7 @@ func TestNothingIsEndedDuringAnOutage(t *testing.T) {
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	at := func(worker int64) int64 {
 		return testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, lifecycle.StatusRunning }).ID
 	}
 	over, stays := at(left.ID), at(silent.ID)
 	testkit.Exec(t, st, `UPDATE worker_history SET time = now() - interval '1 hour'`)
@@ -357,11 +361,11 @@ func TestNothingIsEndedDuringAnOutage(t *testing.T) {
 		c.Recovering = func() bool { ticks.Add(1); return recovering.Load() }
 	})
 	testkit.Eventually(t, func() bool { return ticks.Load() > 2 }, 30*time.Second, "whole ticks")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, over))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, over))
 	recovering.Store(false)
 	<-relay
-	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, over))
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, stays), "its silence proves nothing")
+	require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, st, over))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, stays), "its silence proves nothing")
 }
 
 // S9: the statements that end executions check the worker again.
@@ -370,13 +374,13 @@ func TestARunOfAWorkerThatIsBackIsNotEnded(t *testing.T) {
 	st := testkit.Store(t)
 	back := testkit.Worker(t, st, "back")
 	id := testkit.Execution(t, st, testkit.Action(t, st, "pk.a"),
-		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &back.ID, attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &back.ID, lifecycle.StatusRunning }).ID
 	rows, err := st.EndOrphanedRuns(testkit.Context(t), store.EndOrphanedRunsParams{
-		Status: string(attune.StatusAbandoned), Ids: []int64{id}, StaleAfter: time.Minute.Seconds(),
+		Status: string(lifecycle.StatusAbandoned), Ids: []int64{id}, StaleAfter: time.Minute.Seconds(),
 	})
 	require.NoError(t, err)
 	require.Empty(t, rows)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, id))
 }
 
 // The statements check the age again: a row that another program has changed since the sweep read it stays.
@@ -385,9 +389,10 @@ func TestARowThatChangedMeanwhileStays(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := testkit.Worker(t, st, "w1").ID
-	claim := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+	claim := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusScheduling }).ID
 	canceling := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusCanceling, &worker
+		e.Status, e.Worker = lifecycle.StatusCanceling, &worker
 	}).ID
 	reclaimed, err := st.ReclaimClaims(testkit.Context(t), []int64{claim}, 60)
 	require.NoError(t, err)

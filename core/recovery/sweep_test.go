@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -73,7 +73,7 @@ func TestALostRequestIsFound(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	lost := testkit.Execution(t, st, action)
-	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted })
+	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted })
 	found := sweep(t, st)
 	require.Equal(t, []int64{lost.ID}, next(t, found).Requested)
 }
@@ -83,7 +83,7 @@ func TestAnOddIndexOfATaskHidesNoLostRequest(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
-	parent := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+	parent := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })
 	testkit.Exec(t, st, `
 		WITH def AS (INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
 			SELECT 'pk.flow', id, ref, 'flow', '1.0.0', '{}' FROM pack LIMIT 1 RETURNING id)
@@ -108,7 +108,7 @@ func TestRequestsThatWaitAreNotLost(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued, s.Active = 1, 1 })
 	waits, early := testkit.Execution(t, st, action).ID, testkit.Execution(t, st, action).ID
-	failed := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+	failed := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed }).ID
 	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
 		VALUES ($1, $2, 'queued', 1)`, state.ID, waits)
 	testkit.Exec(t, st, `UPDATE execution SET retry_count = 1 WHERE id = $1`, early)
@@ -141,7 +141,7 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET status = 'failed' WHERE id = $1`, ended.ID)
 	found := sweep(t, st)
 	require.Equal(t, []int64{ended.ID}, next(t, found).Ended)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, running.ID))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, running.ID))
 	testkit.Exec(t, st, `DELETE FROM execution_holder WHERE execution = $1`, ended.ID)
 	testkit.Exec(t, st, `UPDATE execution SET status = 'failed' WHERE id = $1`, running.ID)
 	testkit.Eventually(t, func() bool {
@@ -156,9 +156,9 @@ func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 5, func(s *testkit.StateRow) { s.Active = 5 })
 	var ids []int64
-	for _, status := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
-		attune.StatusAbandoned,
+	for _, status := range []lifecycle.Status{
+		lifecycle.StatusCompleted, lifecycle.StatusFailed, lifecycle.StatusCancelled, lifecycle.StatusTimeout,
+		lifecycle.StatusAbandoned,
 	} {
 		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
 		testkit.Hold(t, st, id, state.ID)
@@ -177,16 +177,16 @@ func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
-	claimed := func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }
+	claimed := func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusScheduling }
 	held, free := testkit.Execution(t, st, action, claimed).ID, testkit.Execution(t, st, action, claimed).ID
 	testkit.Hold(t, st, held, state.ID)
 	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
 	require.Equal(t, []int64{lost}, next(t, sweep(t, st)).Requested)
-	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, free), "it is being finished")
+	require.Equal(t, lifecycle.StatusScheduling, testkit.StatusOf(t, st, free), "it is being finished")
 	found := sweep(t, st, func(c *recovery.Config) { c.ClaimAge = time.Nanosecond })
 	require.ElementsMatch(t, []int64{lost, free}, next(t, found).Requested)
-	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, held))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, free))
+	require.Equal(t, lifecycle.StatusScheduling, testkit.StatusOf(t, st, held))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, st, free))
 }
 
 func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
@@ -194,7 +194,7 @@ func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
-	waiting := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCancelled })
+	waiting := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCancelled })
 	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`,
 		state.ID, waiting.ID)
 	f := next(t, sweep(t, st))

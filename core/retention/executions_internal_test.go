@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -20,7 +20,7 @@ func TestAFamilyThatHasChangedStays(t *testing.T) {
 	var ids []int64
 	for range 3 {
 		ids = append(ids, testkit.Execution(t, st, action,
-			func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID)
+			func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }).ID)
 	}
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, st, `UPDATE execution SET created = created - interval '100 days', updated = updated - interval '100 days',

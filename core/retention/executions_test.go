@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/installation"
@@ -46,7 +46,7 @@ func aged(t *testing.T, st *store.Store, table, where string, days int) {
 
 func text(id int64) string { return strconv.FormatInt(id, 10) }
 
-func ended(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }
+func ended(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }
 
 // A trigger of the installation may refuse to delete a row: the others go.
 func TestAnExecutionThatCannotBeDeletedKeepsNoOther(t *testing.T) {
@@ -73,27 +73,27 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
-	add := func(of, original int64, status attune.Status) int64 {
+	add := func(of, original int64, status lifecycle.Status) int64 {
 		e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status })
 		testkit.Exec(t, st,
 			`UPDATE execution SET parent = nullif($2, 0), original_execution = nullif($3, 0) WHERE id = $1`,
 			e.ID, of, original)
 		return e.ID
 	}
-	done := attune.StatusCompleted
+	done := lifecycle.StatusCompleted
 	type family struct {
 		why     string
 		members []int64
 	}
 	var stay, go_ []family
-	tree := func(leaf attune.Status) []int64 {
+	tree := func(leaf lifecycle.Status) []int64 {
 		root := add(0, 0, done)
 		inner := add(root, 0, done)
-		failed := add(inner, 0, attune.StatusFailed)
-		return []int64{root, inner, failed, add(inner, failed, leaf), add(root, 0, attune.StatusCancelled)}
+		failed := add(inner, 0, lifecycle.StatusFailed)
+		return []int64{root, inner, failed, add(inner, failed, leaf), add(root, 0, lifecycle.StatusCancelled)}
 	}
-	go_ = append(go_, family{"single", []int64{add(0, 0, done)}}, family{"tree", tree(attune.StatusTimeout)})
-	running := tree(attune.StatusRunning)
+	go_ = append(go_, family{"single", []int64{add(0, 0, done)}}, family{"tree", tree(lifecycle.StatusTimeout)})
+	running := tree(lifecycle.StatusRunning)
 	stay = append(stay, family{"a member runs", running})
 	refer := func(why, sql string) {
 		members := tree(done)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
@@ -86,7 +86,7 @@ func silent(t *testing.T, st *store.Store, name string, age time.Duration, optio
 	return id
 }
 
-func ran(worker int64, status attune.Status) func(*testkit.ExecutionRow) {
+func ran(worker int64, status lifecycle.Status) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }
 }
 
@@ -108,7 +108,7 @@ func TestAnUnneededWorkerIsForgotten(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "gone", 2*week)
 	for range 3 {
-		testkit.Execution(t, st, action, ran(worker, attune.StatusCompleted))
+		testkit.Execution(t, st, action, ran(worker, lifecycle.StatusCompleted))
 	}
 
 	one := forget(t, st, q, worker)[worker]
@@ -140,11 +140,12 @@ func TestANeededWorkerStays(t *testing.T) {
 		why[id] = reason
 		return id
 	}
-	for _, status := range []attune.Status{attune.StatusScheduled, attune.StatusRunning, attune.StatusCanceling} {
+	for _, status := range []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusRunning,
+		lifecycle.StatusCanceling} {
 		testkit.Execution(t, st, action, ran(keep("has "+string(status), "not ended", 2*week), status))
 	}
 	state := testkit.State(t, st, action, 1)
-	testkit.Execution(t, st, action, ran(keep("unreleased", "not ended", 2*week), attune.StatusCompleted),
+	testkit.Execution(t, st, action, ran(keep("unreleased", "not ended", 2*week), lifecycle.StatusCompleted),
 		func(e *testkit.ExecutionRow) { e.AdmissionState = &state.ID })
 	assigned := keep("assigned", "holds 2 executions", 2*week)
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 2 WHERE worker = $1`, assigned)
@@ -167,7 +168,7 @@ func TestANeededWorkerStays(t *testing.T) {
 	}
 	for id := range why { // the executions of a remaining worker keep its name
 		if id != busy {
-			testkit.Execution(t, st, action, ran(id, attune.StatusFailed))
+			testkit.Execution(t, st, action, ran(id, lifecycle.StatusFailed))
 		}
 	}
 	gone := silent(t, st, "never beat", week+time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
@@ -303,7 +304,7 @@ func TestAWorkerThatGetsAnExecutionMeanwhileStays(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "needed", 2*week)
 	q := &queues{during: sync.OnceFunc(func() {
-		testkit.Execution(t, st, action, ran(worker, attune.StatusScheduled))
+		testkit.Execution(t, st, action, ran(worker, lifecycle.StatusScheduled))
 	})}
 	one := forget(t, st, q, worker)[worker]
 	require.False(t, one.Done)
@@ -318,7 +319,8 @@ func TestExecutionsAreReleasedInWindows(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "gone", 2*week)
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
-	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, worker, status) SELECT $1, 'pk.a', $2, 'completed' FROM generate_series(1, 5000)`, action.ID, worker)
+	testkit.Exec(t, st,
+		`INSERT INTO execution (action, action_ref, worker, status) SELECT $1, 'pk.a', $2, 'completed' FROM generate_series(1, 5000)`, action.ID, worker)
 	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	require.True(t, forget(t, st, &queues{}, worker)[worker].Done)
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(DISTINCT xmin::text) FROM execution`))

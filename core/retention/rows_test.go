@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -162,9 +162,9 @@ func TestInactiveWorkersGoAfterAWeek(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	q := &queues{}
 	runs := silent(t, st, "runs", 2*week)
-	testkit.Execution(t, st, action, ran(runs, attune.StatusRunning))
+	testkit.Execution(t, st, action, ran(runs, lifecycle.StatusRunning))
 	for _, name := range []string{"one", "two", "three"} {
-		testkit.Execution(t, st, action, ran(silent(t, st, name, week+time.Hour), attune.StatusFailed))
+		testkit.Execution(t, st, action, ran(silent(t, st, name, week+time.Hour), lifecycle.StatusFailed))
 	}
 	silent(t, st, "young", week-time.Hour)
 	silent(t, st, "cordoned", 2*week, func(w *testkit.WorkerRow) { w.Cordoned = true })

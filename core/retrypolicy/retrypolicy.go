@@ -28,7 +28,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Reason is the reason for a retry, spelled as in execution.retry_reason.
@@ -82,7 +82,7 @@ func (a ActionRetries) Honours(adopted bool) bool { return a == Always || a != N
 
 // Ended describes an ended execution.
 type Ended struct {
-	Status      attune.Status
+	Status      lifecycle.Status
 	Error       string // error and message of its result
 	EndedBy     string // failed_by or abandoned_by of its result, empty if a worker ended it
 	Started     bool   // a worker has started it
@@ -135,10 +135,10 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 // never is the reason against any retry, or empty.
 func (c Config) never(e Ended) string {
 	switch e.Status {
-	case attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned:
-	case attune.StatusCompleted:
+	case lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned:
+	case lifecycle.StatusCompleted:
 		return "it succeeded"
-	case attune.StatusCancelled:
+	case lifecycle.StatusCancelled:
 		return "it was cancelled"
 	default:
 		return fmt.Sprintf("it has not ended: it is %s", e.Status)
@@ -180,11 +180,11 @@ var words = []struct {
 
 func (e Ended) reason() Reason {
 	switch {
-	case e.Status == attune.StatusAbandoned:
+	case e.Status == lifecycle.StatusAbandoned:
 		return WorkerHeartbeatStale
 	case e.lost(), !e.Started && e.says("no workers available"):
 		return WorkerUnavailable
-	case e.Status == attune.StatusTimeout && e.Started:
+	case e.Status == lifecycle.StatusTimeout && e.Started:
 		return ActionFailure
 	}
 	for _, w := range words {

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 )
 
@@ -26,11 +26,11 @@ const middle = 0.5
 
 // by is an execution that a part of the engine has ended before any worker started it.
 func by(who, text string) retrypolicy.Ended {
-	return retrypolicy.Ended{Status: attune.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
+	return retrypolicy.Ended{Status: lifecycle.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
 }
 
 // ran is the end of an execution that a worker had started.
-func ran(status attune.Status, text string) retrypolicy.Ended {
+func ran(status lifecycle.Status, text string) retrypolicy.Ended {
 	return retrypolicy.Ended{Status: status, Error: text, Started: true, MaxRetries: 1}
 }
 
@@ -45,35 +45,35 @@ func TestTheReasonOfARetry(t *testing.T) {
 			retrypolicy.WorkerUnavailable,
 		},
 		"published text of an absent worker": {
-			ran(attune.StatusFailed, "the Worker Unavailable page"),
+			ran(lifecycle.StatusFailed, "the Worker Unavailable page"),
 			retrypolicy.WorkerUnavailable,
 		},
 		"published text of existing workers": {
-			ran(attune.StatusFailed, "Execution timed out after 300s"),
+			ran(lifecycle.StatusFailed, "Execution timed out after 300s"),
 			retrypolicy.QueueTimeout,
 		},
 		"queue timeout": {
-			ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"),
+			ran0(lifecycle.StatusTimeout, "Queue timeout it waited 1h0m0s"),
 			retrypolicy.QueueTimeout,
 		},
-		"the first of two words wins": {ran(attune.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
-		"stale":                       {ran(attune.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
+		"the first of two words wins": {ran(lifecycle.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
+		"stale":                       {ran(lifecycle.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
 		"an action's own words are taken as published": {
-			ran(attune.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
+			ran(lifecycle.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
 		},
 		"temporary": {
-			ran(attune.StatusFailed, "temporary failure in name resolution"),
+			ran(lifecycle.StatusFailed, "temporary failure in name resolution"),
 			retrypolicy.TransientError,
 		},
-		"no word":      {ran(attune.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
-		"no text":      {ran(attune.StatusFailed, ""), retrypolicy.ActionFailure},
-		"ran too long": {ran(attune.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
+		"no word":      {ran(lifecycle.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
+		"no text":      {ran(lifecycle.StatusFailed, ""), retrypolicy.ActionFailure},
+		"ran too long": {ran(lifecycle.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
 		"worker became mute": {
-			ran(attune.StatusAbandoned, "whatever it says of a connection"),
+			ran(lifecycle.StatusAbandoned, "whatever it says of a connection"),
 			retrypolicy.WorkerHeartbeatStale,
 		},
 		"its process ended": {
-			ran(attune.StatusAbandoned, "the worker's process ended"),
+			ran(lifecycle.StatusAbandoned, "the worker's process ended"),
 			retrypolicy.WorkerHeartbeatStale,
 		},
 		"never picked up, with any text": {
@@ -87,7 +87,7 @@ func TestTheReasonOfARetry(t *testing.T) {
 		"queue missing": {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
 		"no workers":    {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
 		"an action's no workers": {
-			ran(attune.StatusFailed, "no workers available in the pool"),
+			ran(lifecycle.StatusFailed, "no workers available in the pool"),
 			retrypolicy.ActionFailure,
 		},
 		"refused for another reason": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
@@ -102,7 +102,7 @@ func TestTheReasonOfARetry(t *testing.T) {
 	}
 }
 
-func ran0(status attune.Status, text string) retrypolicy.Ended {
+func ran0(status lifecycle.Status, text string) retrypolicy.Ended {
 	return retrypolicy.Ended{Status: status, Error: text, MaxRetries: 1}
 }
 
@@ -115,13 +115,13 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 		ended  retrypolicy.Ended
 		want   string
 	}{
-		"completed": {policy, ran(attune.StatusCompleted, ""), "it succeeded"},
-		"cancelled": {policy, ran(attune.StatusCancelled, "connection"), "it was cancelled"},
-		"running":   {policy, ran(attune.StatusRunning, ""), "it has not ended: it is running"},
+		"completed": {policy, ran(lifecycle.StatusCompleted, ""), "it succeeded"},
+		"cancelled": {policy, ran(lifecycle.StatusCancelled, "connection"), "it was cancelled"},
+		"running":   {policy, ran(lifecycle.StatusRunning, ""), "it has not ended: it is running"},
 		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
 		"a stop was asked for": {
 			policy,
-			retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
+			retrypolicy.Ended{Status: lifecycle.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
 			"its cancellation was requested",
 		},
 		"no action": {
@@ -142,7 +142,7 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 	}
 	// The same words of an action are only a failure.
 	for _, text := range []string{"action not found", "incompatible versions", "policy denied"} {
-		require.True(t, policy.Decide(ran(attune.StatusFailed, text), middle).Retry, text)
+		require.True(t, policy.Decide(ran(lifecycle.StatusFailed, text), middle).Retry, text)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 		e.Retries, e.MaxRetries = retries, allowed
 		return policy.Decide(e, middle)
 	}
-	failed := ran(attune.StatusFailed, "connection lost")
+	failed := ran(lifecycle.StatusFailed, "connection lost")
 	require.Equal(t, "its action allows no retry (max_retries)", decide(failed, 0, 0).Why)
 	require.True(t, decide(failed, 1, 2).Retry)
 	require.Equal(t, "no retry is left: it is attempt 3, and 2 retries are allowed", decide(failed, 2, 2).Why)
@@ -171,7 +171,7 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry,
 		"it was never dispatched")
 	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
-	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
+	require.False(t, decide(ran(lifecycle.StatusAbandoned, ""), 0, 0).Retry)
 }
 
 // Actions of an existing installation run once despite their max_retries, unless the setting is true. The max_retries
@@ -196,7 +196,7 @@ func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 	} {
 		p := policy
 		p.ActionRetries = c.setting
-		e := ran(attune.StatusFailed, "connection lost")
+		e := ran(lifecycle.StatusFailed, "connection lost")
 		e.MaxRetries, e.ByAction, e.Adopted = 2, c.byAction, c.adopted
 		verdict := p.Decide(e, middle)
 		require.Equal(t, c.repeats, verdict.Retry, "%+v", c)
@@ -213,7 +213,7 @@ func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 func TestDelaysGrowAndAreSpread(t *testing.T) {
 	t.Parallel()
 	delay := func(retries int, chance float64) time.Duration {
-		e := ran(attune.StatusFailed, "")
+		e := ran(lifecycle.StatusFailed, "")
 		e.Retries, e.MaxRetries = retries, math.MaxInt
 		return policy.Decide(e, chance).Delay
 	}
@@ -241,7 +241,7 @@ func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 		retries := rapid.IntRange(math.MinInt, math.MaxInt-1).Draw(t, "retries")
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
 		got := c.Decide(retrypolicy.Ended{
-			Status: attune.StatusFailed, Started: true, Retries: retries,
+			Status: lifecycle.StatusFailed, Started: true, Retries: retries,
 			MaxRetries: math.MaxInt,
 		}, chance)
 		if !got.Retry {
@@ -268,7 +268,7 @@ func TestDelaysNeverShrink(t *testing.T) {
 		retries := rapid.IntRange(0, math.MaxInt32).Draw(t, "retries")
 		at := func(n int) time.Duration {
 			return c.Decide(retrypolicy.Ended{
-				Status: attune.StatusFailed, Started: true, Retries: n,
+				Status: lifecycle.StatusFailed, Started: true, Retries: n,
 				MaxRetries: math.MaxInt,
 			}, chance).Delay
 		}
@@ -291,7 +291,7 @@ func TestVerdictsAreComplete(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		e := retrypolicy.Ended{
-			Status: rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
+			Status: rapid.SampledFrom(lifecycle.Statuses).Draw(t, "status"),
 			Error:  rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
 			EndedBy: rapid.SampledFrom([]string{
 				"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor,
@@ -305,7 +305,7 @@ func TestVerdictsAreComplete(t *testing.T) {
 		case got.Retry != (got.Why == ""), got.Retry != (got.Reason != ""):
 			t.Fatalf("half a verdict: %+v", got)
 		case got.Retry &&
-			(e.CancelAsked || !e.Status.Terminal() || e.Status.Succeeded() || e.Status == attune.StatusCancelled):
+			(e.CancelAsked || !e.Status.Terminal() || e.Status.Succeeded() || e.Status == lifecycle.StatusCancelled):
 			t.Fatalf("repeated: %+v", e)
 		case got.Retry && e.Retries >= max(e.MaxRetries, policy.Unstarted):
 			t.Fatalf("repeated beyond what is allowed (S19): %+v", e)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
@@ -61,7 +61,7 @@ type ending struct {
 	execution int64
 	actionID  int64
 	actionRef string
-	status    attune.Status
+	status    lifecycle.Status
 	result    json.RawMessage
 	refused   string // reason in the metric; empty if another metric counts it
 }
@@ -178,7 +178,7 @@ func (b *Batch) miss(w admission.Candidate) {
 // Fail ends a waiting execution as failed, with the result that the published scheduler writes.
 func (b *Batch) Fail(id, actionID int64, actionRef, reason, detail string) {
 	b.end(ending{
-		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusFailed,
+		execution: id, actionID: actionID, actionRef: actionRef, status: lifecycle.StatusFailed,
 		result: encode(map[string]any{
 			"error": reason, "message": detail, "action_ref": actionRef,
 			"failed_by": "execution_scheduler", "failed_at": b.Now(),
@@ -196,7 +196,8 @@ func (b *Batch) Refuse(id, actionID int64, actionRef, reason, detail string, fac
 	maps.Copy(result, facts)
 	name, _, _ := strings.Cut(reason, " (")
 	b.end(ending{
-		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
+		execution: id, actionID: actionID, actionRef: actionRef, status: lifecycle.StatusCancelled,
+		result:  encode(result),
 		refused: strings.ReplaceAll(strings.ToLower(name), " ", "_"),
 	})
 }
@@ -209,7 +210,8 @@ func (b *Batch) Expire(id, actionID int64, actionRef string, since time.Time, al
 	}
 	waited := b.Now().Sub(since)
 	b.end(ending{
-		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout, refused: "queue_timeout",
+		execution: id, actionID: actionID, actionRef: actionRef, status: lifecycle.StatusTimeout,
+		refused: "queue_timeout",
 		result: encode(map[string]any{
 			"error": "Queue timeout",
 			"message": fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows",
@@ -350,7 +352,7 @@ func (b *Batch) dispatch(g admission.Granted) error {
 		TraceParent: at,
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
 		ScheduledAttemptUpdatedAt: b.updatedAt(g.Updated), Attempt: g.Attempt + 1,
-		Config: bounds.Copy(g.Config, maxConfigInDispatch),
+		Config: jsonvalue.Copy(g.Config, maxConfigInDispatch),
 	}
 	if w := b.fleet.Worker(g.Worker); w == nil || !w.Batch {
 		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.DispatchKey(g.Worker)}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -84,15 +84,15 @@ func (b *bundle) complete(t *testing.T, ids ...int64) scheduler.Result {
 }
 
 // finish ends executions as a worker does.
-func (b *bundle) finish(t *testing.T, status attune.Status, ids ...int64) {
+func (b *bundle) finish(t *testing.T, status lifecycle.Status, ids ...int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `UPDATE execution SET status = $1::text::execution_status_enum WHERE id = ANY($2)`,
 		string(status), ids)
 }
 
-func (b *bundle) statuses(t *testing.T, ids []int64) []attune.Status {
+func (b *bundle) statuses(t *testing.T, ids []int64) []lifecycle.Status {
 	t.Helper()
-	out := make([]attune.Status, len(ids))
+	out := make([]lifecycle.Status, len(ids))
 	for i, id := range ids {
 		out[i] = testkit.StatusOf(t, b.store, id)
 	}
@@ -145,22 +145,23 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 		"a redelivered request keeps its place")
 
 	// S7: an end that is reported k times releases its slot once.
-	b.finish(t, attune.StatusFailed, ids[0])
+	b.finish(t, lifecycle.StatusFailed, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0], ids[0]))
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "S4: the next of its queue")
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "S4: the next of its queue")
 
 	// A completion of an execution that has not ended changes nothing.
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[1]))
 
 	// S5: a new request goes behind the waiting executions even when a slot is free.
-	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
+	b.finish(t, lifecycle.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}),
 		scheduler.FillStep{}, scheduler.NewRequestStep(late))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2, Enqueued: 1}, result)
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusScheduled,
+		lifecycle.StatusRequested},
 		b.statuses(t, append(ids[3:], late...)))
 
 	var length, active, enqueued, completed int
@@ -193,8 +194,8 @@ func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 	newest := b.request(t, action, 1)
 	b.dispatch(t, newest...)
 	for _, next := range append(ids, newest...) {
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next), "%d of %v", next, ids)
-		b.finish(t, attune.StatusCompleted, next)
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, next), "%d of %v", next, ids)
+		b.finish(t, lifecycle.StatusCompleted, next)
 		b.complete(t, next)
 	}
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -214,7 +215,7 @@ func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
 	other := testkit.Execution(t, b.store, action,
 		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "b"} }).ID
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1}, b.dispatch(t, one, two, other))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, two))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, two))
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_state WHERE group_key = '{"tenant":"a"}'`))
 	testkit.Invariants(t, b.store)
@@ -229,11 +230,11 @@ func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 4)
 	b.dispatch(t, ids...)
-	b.finish(t, attune.StatusCancelled, ids[1]) // while it waits, without a message
-	b.finish(t, attune.StatusCancelled, ids[0]) // while it holds the slot
+	b.finish(t, lifecycle.StatusCancelled, ids[1]) // while it waits, without a message
+	b.finish(t, lifecycle.StatusCancelled, ids[0]) // while it holds the slot
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "promotion skips the hole")
-	b.finish(t, attune.StatusCancelled, ids[3])
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "promotion skips the hole")
+	b.finish(t, lifecycle.StatusCancelled, ids[3])
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[3])) // reported: it leaves the queue at once
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -256,12 +257,12 @@ func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
 		now = now.Add(time.Minute) // the cached rule is read again
 	}
 	setLimit(1)
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids[0]), "two still run under a limit of one")
-	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
+	b.finish(t, lifecycle.StatusCompleted, ids[1], ids[2])
 	require.Equal(t, 1, b.complete(t, ids[1], ids[2]).Granted)
 	setLimit(4)
-	b.finish(t, attune.StatusCompleted, ids[3])
+	b.finish(t, lifecycle.StatusCompleted, ids[3])
 	granted := 0
 	for result := b.complete(t, ids[3]); ; {
 		granted += result.Granted
@@ -287,9 +288,10 @@ func TestBusyWorkersKeepQueuesInOrder(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 1}, b.dispatch(t, a...))
 	require.Equal(t, scheduler.Result{Enqueued: 2}, b.dispatch(t, c...))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM admission_blocked`))
-	b.finish(t, attune.StatusCompleted, a[0], a[1])
+	b.finish(t, lifecycle.StatusCompleted, a[0], a[1])
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, a[0], a[1]))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusScheduled,
+		lifecycle.StatusRequested},
 		b.statuses(t, []int64{a[3], c[0], c[1]}), "a free worker gets the execution that waited longest, of any queue")
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM admission_blocked`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

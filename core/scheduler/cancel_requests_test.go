@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -23,21 +23,23 @@ func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
 	ids := b.request(t, action, 6)
 	b.dispatch(t, ids...)
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT unnest($1::bigint[])`, ids[1:4])
-	testkit.Exec(t, b.store, `UPDATE execution_cancel SET actor = 'ann', reason = 'wrong host' WHERE execution = $1`, ids[2])
-	b.finish(t, attune.StatusCompleted, ids[0])
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET actor = 'ann', reason = 'wrong host' WHERE execution = $1`,
+		ids[2])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	unfilled := b.complete(t, ids[0]).Unfilled // one batch reads only the heads that its slots need
 	require.NotEmpty(t, unfilled)
 	b.run(t, scheduler.FillStep{Queues: unfilled})
-	require.Equal(t, []attune.Status{
-		attune.StatusCompleted, attune.StatusCancelled, attune.StatusCancelled, attune.StatusCancelled,
-		attune.StatusScheduled, attune.StatusRequested,
+	require.Equal(t, []lifecycle.Status{
+		lifecycle.StatusCompleted, lifecycle.StatusCancelled, lifecycle.StatusCancelled, lifecycle.StatusCancelled,
+		lifecycle.StatusScheduled, lifecycle.StatusRequested,
 	}, b.statuses(t, ids))
 	require.Equal(t, "Cancelled", b.result(t, ids[1], "error"))
 	require.Equal(t, "cancelled on request before it started", b.result(t, ids[1], "message"))
 	require.Equal(t, "ann: wrong host", b.result(t, ids[2], "cancelled_by")+": "+b.result(t, ids[2], "message"))
 
 	free := testkit.Action(t, b.store, "pk.free") // without a limit: requests start at once
-	failed := testkit.Execution(t, b.store, free, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+	failed := testkit.Execution(t, b.store, free,
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed }).ID
 	retry := testkit.Execution(t, b.store, free, func(e *testkit.ExecutionRow) {
 		e.RetryCount, e.OriginalExecution = 1, &failed
 	}).ID
@@ -46,7 +48,8 @@ func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
 	ids = append(b.request(t, free, 2), retry)
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT unnest($1::bigint[])`, ids[1:])
 	b.dispatch(t, ids...)
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusCancelled, attune.StatusCancelled},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusCancelled,
+		lifecycle.StatusCancelled},
 		b.statuses(t, ids))
 	testkit.Invariants(t, b.store)
 }
@@ -75,7 +78,7 @@ func TestADeadWorkerGetsCancelRequestsForRetriedExecutions(t *testing.T) {
 			b.age(t, time.Hour, ids...)
 			b.scheduler = b.replica(t)
 			require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, ids))
-			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[0]))
+			require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b.store, ids[0]))
 			var requests []message.ExecutionCancelRequested
 			for _, m := range b.relay.take() {
 				if m.RoutingKey == message.CancelKey(old) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -42,7 +42,7 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 2)
 	require.Equal(t, scheduler.Result{Granted: 2}, b.dispatch(t, ids...))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, free.ID))
-	b.finish(t, attune.StatusCompleted, ids...)
+	b.finish(t, lifecycle.StatusCompleted, ids...)
 	require.Equal(t, scheduler.Result{Released: 2}, b.complete(t, ids...))
 }
 
@@ -96,7 +96,7 @@ func TestCapacityReleasedDuringABatchIsOfferedAgain(t *testing.T) {
 	a, other := testkit.Action(t, b.store, "pk.a"), testkit.Action(t, b.store, "pk.b")
 	holders := b.request(t, other, 3)
 	b.dispatch(t, holders...)
-	b.finish(t, attune.StatusCompleted, holders...)
+	b.finish(t, lifecycle.StatusCompleted, holders...)
 	waits := b.request(t, a, 1)
 	rival := b.replica(t)
 
@@ -133,7 +133,7 @@ func TestASparingBatchLeavesLockedQueues(t *testing.T) {
 	held, free := testkit.Action(t, b.store, "pk.held"), testkit.Action(t, b.store, "pk.free")
 	ended, others := b.request(t, held, 1), b.request(t, free, 1)
 	b.dispatch(t, ended[0], others[0])
-	b.finish(t, attune.StatusCompleted, ended[0], others[0])
+	b.finish(t, lifecycle.StatusCompleted, ended[0], others[0])
 	asks := b.request(t, held, 2)
 	others = append(others, b.request(t, free, 1)...)
 	end := b.lockQueue(t, held)
@@ -209,7 +209,7 @@ func TestCapacityForALockedQueueIsOfferedAgain(t *testing.T) {
 	b.dispatch(t, runs...)
 	b.dispatch(t, b.request(t, held, 1)...)
 	require.Equal(t, 1, rechecks, "a queue has begun to wait")
-	b.finish(t, attune.StatusCompleted, runs...)
+	b.finish(t, lifecycle.StatusCompleted, runs...)
 	end := b.lockQueue(t, held)
 	require.Equal(t, scheduler.Result{Released: 3}, b.complete(t, runs...))
 	require.Equal(t, 2, rechecks)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -41,13 +41,13 @@ func TestADeletedActionReleasesItsWorker(t *testing.T) {
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
 		`SELECT id FROM execution_admission_state WHERE action_id = $1`, action.ID).Scan(&queue))
 	testkit.Exec(t, b.store, `DELETE FROM action WHERE id = $1`, action.ID)
-	b.finish(t, attune.StatusCompleted, ids[0], others[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0], others[0])
 
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[0], others[0]}),
 		scheduler.FillStep{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]),
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b.store, ids[1]),
 		"the waiting execution fails without its action")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -66,9 +66,9 @@ func TestAPausedReplicaPlansAgain(t *testing.T) {
 	b.dispatch(t, ids...)
 	thawed := b.replica(t)
 	frozen := &meanwhile{act: func() {
-		b.finish(t, attune.StatusCompleted, ids[0])
+		b.finish(t, lifecycle.StatusCompleted, ids[0])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
-		b.finish(t, attune.StatusCancelled, ids[1])
+		b.finish(t, lifecycle.StatusCancelled, ids[1])
 		testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true`)
 	}}
 	// The worker is cordoned before the replica reads the fleet, so that it
@@ -95,7 +95,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 2)
 	b.dispatch(t, ids...)
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{},
@@ -117,7 +117,7 @@ func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 	ids := b.request(t, action, 3)
 	b.dispatch(t, ids...)
 	testkit.Exec(t, b.store, `DELETE FROM execution WHERE id = ANY($1)`, ids[1:])
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids[0]), "nothing is left to fill")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT sum(queued_count) FROM execution_admission_state`))
@@ -145,7 +145,7 @@ func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, vanish, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))
 }
 
 // A batch reads only a few heads of a queue. When workers have capacity for more, the next batches read on.

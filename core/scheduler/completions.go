@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -16,7 +16,7 @@ type Report struct {
 	Execution int64
 	// Said is the reported status; empty if the report has none. The row decides, and a
 	// contradicting report is recorded.
-	Said attune.Status
+	Said lifecycle.Status
 	// Unreported is set when a sweep found the row because no report came. The batch then announces
 	// the end in the worker's place.
 	Unreported bool
@@ -164,11 +164,11 @@ func (s *CompletionStep) Apply(batch *Batch) {
 
 // end applies all consequences of an end. It releases the slot and repeats the execution once,
 // however often the end is reported.
-func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) {
+func (s *CompletionStep) end(batch *Batch, report Report, status lifecycle.Status) {
 	released := batch.Release(report.Execution)
 	withdrawn := batch.Ledger.Withdraw(report.Execution)
 	// Existing workers report completed for every end, so completed contradicts nothing.
-	if said := report.Said; said.Terminal() && said != attune.StatusCompleted && said != status {
+	if said := report.Said; said.Terminal() && said != lifecycle.StatusCompleted && said != status {
 		batch.Contradict(report.Execution, said)
 	}
 	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
@@ -180,7 +180,7 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 		batch.Replan() // it ended after the read: the cause and its inquiries are not known yet
 		return
 	}
-	if status.Succeeded() || status == attune.StatusCancelled {
+	if status.Succeeded() || status == lifecycle.StatusCancelled {
 		if row.Workflow != 0 {
 			batch.TaskEnded(row.Workflow, report.Execution)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/scheduler"
@@ -193,7 +193,7 @@ func TestAnExecutionThatIsThereIsKept(t *testing.T) {
 	theirs := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Enforcement = &id })
 	require.Equal(t, scheduler.EnforcementOutcome{Processed: 1}, b.run(id))
 	require.Equal(t, theirs.ID, b.id(`select id from execution where enforcement = $1`, id))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, theirs.ID))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, theirs.ID))
 	status, _ := b.status(id)
 	require.Equal(t, "processed", status)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // ExpireStep ends executions that waited longer than their queue allows. It checks again under the
@@ -37,7 +37,7 @@ func (s *ExpireStep) Plan(_ context.Context, plan *Plan) error {
 func (s *ExpireStep) Apply(batch *Batch) {
 	for _, id := range s.ids {
 		fact, ok := batch.Ledger.Fact(id)
-		if !ok || fact.Waits == nil || fact.Status != attune.StatusRequested {
+		if !ok || fact.Waits == nil || fact.Status != lifecycle.StatusRequested {
 			continue
 		}
 		queue, locked := batch.Ledger.Queue(*fact.Waits)

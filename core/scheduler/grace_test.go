@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -61,7 +61,7 @@ func TestAcceptedExecutionsWaitForAWorkerToComeBack(t *testing.T) {
 	full := b.request(t, action, 1)[0]
 	require.Equal(t, scheduler.Result{Ended: 1}, b.dispatch(t, full), "it fails although all slots are taken")
 	require.Equal(t, "no workers available", b.failedWith(t, full))
-	b.finish(t, attune.StatusAbandoned, ids[:2]...)
+	b.finish(t, lifecycle.StatusAbandoned, ids[:2]...)
 	result := b.complete(t, ids[:2]...)
 	require.Equal(t, 2, result.Released)
 	require.Zero(t, result.Ended)
@@ -76,13 +76,13 @@ func TestAcceptedExecutionsWaitForAWorkerToComeBack(t *testing.T) {
 	late := b.request(t, action, 1)[0]
 	require.Equal(t, 1, b.dispatch(t, late).Ended, "a free slot and executions that wait")
 	require.Equal(t, "no workers available", b.failedWith(t, late))
-	require.Equal(t, []attune.Status{"requested", "requested", "requested"}, b.statuses(t, ids[2:]))
+	require.Equal(t, []lifecycle.Status{"requested", "requested", "requested"}, b.statuses(t, ids[2:]))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder`))
 
 	testkit.Worker(t, b.store, "another name")
 	b.scheduler = b.replica(t, graceful)
 	require.Equal(t, 2, b.dispatch(t).Granted)
-	require.Equal(t, []attune.Status{"scheduled", "scheduled", "requested"}, b.statuses(t, ids[2:]), "in order (S4)")
+	require.Equal(t, []lifecycle.Status{"scheduled", "scheduled", "requested"}, b.statuses(t, ids[2:]), "in order (S4)")
 	b.quiet(t)
 }
 
@@ -105,7 +105,7 @@ func TestTheGraceCountsFromTheLastSignOfAWorkerThatFits(t *testing.T) {
 			testkit.Policy(t, b.store, action, 1)
 			ids := b.request(t, action, 3)
 			b.dispatch(t, ids...)
-			b.finish(t, attune.StatusCompleted, ids[0])
+			b.finish(t, lifecycle.StatusCompleted, ids[0])
 			seen := func(ago time.Duration) scheduler.Result {
 				var at time.Time
 				require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
@@ -118,7 +118,7 @@ func TestTheGraceCountsFromTheLastSignOfAWorkerThatFits(t *testing.T) {
 				return b.complete(t, ids[0])
 			}
 			require.Zero(t, seen(9*time.Minute).Ended)
-			require.Equal(t, []attune.Status{"requested", "requested"}, b.statuses(t, ids[1:]))
+			require.Equal(t, []lifecycle.Status{"requested", "requested"}, b.statuses(t, ids[1:]))
 			require.Equal(t, 2, seen(10*time.Minute).Ended)
 			require.Equal(t, "no workers available", b.failedWith(t, ids[1]))
 			b.quiet(t)
@@ -138,7 +138,7 @@ func TestWhatCountsAsAccepted(t *testing.T) {
 	b.gone(t, worker, 0)
 
 	// A retry of an attempt that a worker ran.
-	b.finish(t, attune.StatusAbandoned, ran)
+	b.finish(t, lifecycle.StatusAbandoned, ran)
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, ActionRetries: retrypolicy.Always}}
 	result := b.run(t, scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ran}}))
 	require.Len(t, result.Repeated, 1)
@@ -192,7 +192,7 @@ func TestAWorkerThatComesBackWithOtherLabelsFailsNothingAtOnce(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 2)
 	b.dispatch(t, ids...)
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET created = now() - interval '1 hour', capabilities = capabilities || jsonb_build_object('labels', '{"zone": "b"}'::jsonb, 'registered_at', extract(epoch FROM now() - interval '9 minutes'))`)
 	b.scheduler = b.replica(t, graceful)
 	result := b.complete(t, ids[0])
@@ -222,7 +222,7 @@ func TestAnExecutionWithoutAWorkerReservesNothing(t *testing.T) {
 	ids := b.request(t, action, 2)
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.dispatch(t, ids...))
 	b.gone(t, gone, 0)
-	b.finish(t, attune.StatusAbandoned, ids[0])
+	b.finish(t, lifecycle.StatusAbandoned, ids[0])
 	require.Equal(t, 1, b.complete(t, ids[0]).Released)
 	require.Equal(t, 1, b.dispatch(t, b.request(t, other, 1)...).Granted)
 	b.quiet(t)
@@ -252,7 +252,7 @@ func TestAnUnstartedExecutionIsNotLostWithoutRetries(t *testing.T) {
 	b.scheduler = b.replica(t, graceful)
 	require.Zero(t, b.run(t, unrepeated).Ended)
 	require.Len(t, unrepeated.Left(), 1, "the next batch tries again")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '10 minutes' WHERE id = $1`, old)
 	b.scheduler = b.replica(t, graceful)
 	require.Equal(t, 1, b.run(t, unrepeated).Ended)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -71,12 +71,12 @@ func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
 			"%s: reported before its end", name)
 		require.Equal(t, []int{1, 0}, []int{active(action), active(other)}, name)
 
-		b.finish(t, attune.StatusCompleted, ids[0])
+		b.finish(t, lifecycle.StatusCompleted, ids[0])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1},
 			b.run(t, reported(hint, ids[0]), scheduler.FillStep{}), name)
 		require.Equal(t, scheduler.Result{}, b.run(t, reported(hint, ids[0]), scheduler.FillStep{}),
 			"%s: reported twice", name)
-		b.finish(t, attune.StatusCompleted, ids[1])
+		b.finish(t, lifecycle.StatusCompleted, ids[1])
 		require.Equal(t, scheduler.Result{Released: 1}, b.run(t, reported(hint, ids[1]), scheduler.FillStep{}), name)
 		require.Equal(t, []int{0, 0}, []int{active(action), active(other)}, name)
 	}
@@ -100,7 +100,7 @@ func TestAHintedReportReleasesTheWorkerAndAttemptOfTheRow(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution_holder SET worker = $2, attempt = 2 WHERE execution = $1`, ids[0], to)
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = (worker = $1)::int`, to)
 	testkit.Exec(t, b.store, `UPDATE execution SET worker = $2, attempt = 2 WHERE id = $1`, ids[0], to)
-	b.finish(t, attune.StatusFailed, ids[0])
+	b.finish(t, lifecycle.StatusFailed, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1}, b.run(t, reported(named(action), ids...), scheduler.FillStep{}))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT sum(assigned) FROM worker_load`))
 	b.quiet(t)
@@ -132,11 +132,11 @@ func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 			waits := b.request(t, beside, 1)
 			require.Equal(t, scheduler.Result{Enqueued: 1},
 				b.run(t, scheduler.FillStep{}, hinted(named(beside), waits...)), "the pack has one slot")
-			b.finish(t, attune.StatusCompleted, id)
+			b.finish(t, lifecycle.StatusCompleted, id)
 			result, err := release.Run(testkit.Context(t), reported(named(action), id), scheduler.FillStep{})
 			require.NoError(t, err)
 			require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result, config)
-			b.finish(t, attune.StatusCompleted, waits...)
+			b.finish(t, lifecycle.StatusCompleted, waits...)
 			require.Equal(t, scheduler.Result{Released: 1},
 				b.run(t, reported(named(beside), waits...), scheduler.FillStep{}))
 		}
@@ -145,7 +145,7 @@ func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 	id := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"env": "prod"} })
 	b.run(t, scheduler.FillStep{}, hinted(hint(`{"env":"prod"}`), id))
 	testkit.Exec(t, b.store, `DELETE FROM policy`)
-	b.finish(t, attune.StatusCompleted, id)
+	b.finish(t, lifecycle.StatusCompleted, id)
 	result, err := b.replica(t).Run(testkit.Context(t), reported(named(action), id), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1}, result)
@@ -166,15 +166,15 @@ func TestAReplicaThatKnowsNothingOfAQueuePromotesItsHead(t *testing.T) {
 	others := b.request(t, other, 3)
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1},
 		b.run(t, scheduler.FillStep{}, hinted(named(other), others...)), "the worker is full")
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	result, err := b.replica(t).Run(testkit.Context(t), reported(named(limited), ids[0]), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result,
 		"the queue's own head, which has waited longest")
-	b.finish(t, attune.StatusCompleted, ids[1])
+	b.finish(t, lifecycle.StatusCompleted, ids[1])
 	result, err = b.replica(t).Run(testkit.Context(t), reported(named(limited), ids[1]), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result, "the queue that waits for the worker")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, others[2]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, others[2]))
 	b.quiet(t)
 }

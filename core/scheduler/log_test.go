@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -45,7 +45,7 @@ func TestEveryDecisionNamesItsExecution(t *testing.T) {
 		fmt.Sprintf("msg=\"Enqueued exec %d at position 1 for action %d\"", ids[1], full.ID))
 	require.Contains(t, log.String(), fmt.Sprintf("msg=\"Execution ended before its start\" execution_id=%d ", ids[2]))
 	require.Contains(t, log.String(), "Queue full (max length: 1)")
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	b.complete(t, ids[0])
 	require.Contains(t, log.String(), fmt.Sprintf("msg=\"Execution promoted\" execution_id=%d ", ids[1]))
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -29,6 +29,6 @@ func TestAGroupOfALongValue(t *testing.T) {
 	}
 	same, again, other := ask(string(long)), ask(string(long)), ask(string(long)+"x")
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1}, b.dispatch(t, same, again, other))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, again))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, again))
 	b.quiet(t)
 }

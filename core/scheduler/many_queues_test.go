@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -89,9 +89,9 @@ func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 	require.Equal(t, 3, b.dispatch(t, running...).Granted)
 	waiting := b.request(t, two, 1)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, b.dispatch(t, waiting...))
-	b.finish(t, attune.StatusCompleted, running[0])
+	b.finish(t, lifecycle.StatusCompleted, running[0])
 	require.Equal(t, 1, b.complete(t, running[0]).Granted)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, waiting[0]))
 	b.quiet(t)
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -85,10 +85,10 @@ func (b *Batch) stop(w admission.Candidate, worker int64, why Reassignment) {
 		candidate: w, worker: worker, cause: why.Cause, cancel: worker != 0 && !b.Fences(worker),
 		ending: ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef,
-			status: attune.StatusFailed, result: encode(why.Result),
+			status: lifecycle.StatusFailed, result: encode(why.Result),
 		},
 	})
-	b.Ledger.End(w.ExecutionID, attune.StatusFailed)
+	b.Ledger.End(w.ExecutionID, lifecycle.StatusFailed)
 }
 
 // Also runs a statement in the batch's transaction, after the executions are written. The statement
@@ -185,7 +185,7 @@ func (b *Batch) composeOutcomes() error {
 	for _, o := range b.outcomes {
 		payload := message.ExecutionCompleted{
 			ExecutionID: o.ID, ActionID: deref(o.Action), ActionRef: o.ActionRef, Status: string(o.Status),
-			CompletedAt: o.FinishedAt.UTC(), Result: bounds.Copy(o.Result, maxResultInMessage),
+			CompletedAt: o.FinishedAt.UTC(), Result: jsonvalue.Copy(o.Result, maxResultInMessage),
 		}
 		if err := b.add(outbox.Encode(message.TypeExecutionCompleted, payload, b.Now(), b.Source())); err != nil {
 			return err

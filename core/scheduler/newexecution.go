@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -41,8 +41,8 @@ type NewExecution struct {
 	MaxRetries   *int            `json:"max_retries,omitempty"`
 	Priority     int16           `json:"-"` // its parent's: the row inherits it
 	// Status is running for an execution that no worker runs (an inquiry). Otherwise it is empty.
-	Status attune.Status   `json:"status,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"` // of a running one
+	Status lifecycle.Status `json:"status,omitempty"`
+	Result json.RawMessage  `json:"result,omitempty"` // of a running one
 	// Requested is when the work was requested of which it is a part; zero means now.
 	Requested time.Time `json:"-"`
 	// Refuse is why it cannot run: it is created and ends as failed. Empty if it can run.
@@ -109,12 +109,12 @@ func (b *Batch) Create(e *NewExecution) {
 		b.Promote()
 	}
 	b.newExecutions = append(b.newExecutions, e)
-	status := cmp.Or(e.Status, attune.StatusRequested)
+	status := cmp.Or(e.Status, lifecycle.StatusRequested)
 	b.Ledger.Create(e.ID, status)
 	switch {
 	case e.Refuse != "":
 		b.Fail(e.ID, e.ActionID, e.ActionRef, e.Refuse, e.Refuse)
-	case status != attune.StatusRequested:
+	case status != lifecycle.StatusRequested:
 	case !e.known:
 		b.Fail(e.ID, 0, e.ActionRef, "action not found", "the action of the execution does not exist")
 	case b.RefuseDeep(e.ID, e.ActionID, e.ActionRef, e.Config):
@@ -179,7 +179,7 @@ func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 func (e *NewExecution) request() message.ExecutionRequested {
 	request := message.ExecutionRequested{
 		ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef,
-		Config: bounds.Copy(e.Config, maxConfigInDispatch),
+		Config: jsonvalue.Copy(e.Config, maxConfigInDispatch),
 	}
 	if e.Parent != 0 {
 		request.ParentID = &e.Parent

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -90,7 +90,7 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 			require.NoError(t, err)
 		}, scheduler.Result{Enqueued: 2}},
 		"it is pruned": {func(t *testing.T, b *bundle, action testkit.ActionRow, ids []int64) {
-			b.finish(t, attune.StatusCompleted, ids[0]-1)
+			b.finish(t, lifecycle.StatusCompleted, ids[0]-1)
 			b.complete(t, ids[0]-1)
 			testkit.Exec(t, b.store, `DELETE FROM execution_admission_state WHERE action_id = $1`, action.ID)
 		}, scheduler.Result{Granted: 2}},
@@ -99,7 +99,7 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 			require.NoError(t, err)
 		}, scheduler.Result{Granted: 1}},
 		"one is cancelled": {func(t *testing.T, b *bundle, _ testkit.ActionRow, ids []int64) {
-			b.finish(t, attune.StatusCancelled, ids[1])
+			b.finish(t, lifecycle.StatusCancelled, ids[1])
 		}, scheduler.Result{Granted: 1}},
 		"the workers fill up": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
 			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{},
@@ -132,7 +132,7 @@ func TestAnEndWithoutALimitIsTakenOnce(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.free")
 	ids := b.request(t, action, 3)
 	require.Equal(t, scheduler.Result{Granted: 3}, b.dispatch(t, ids...))
-	b.finish(t, attune.StatusCompleted, ids...)
+	b.finish(t, lifecycle.StatusCompleted, ids...)
 	first := &beforeWrite{act: func() {
 		result, err := b.replica(t).Run(testkit.Context(t), reported(named(action), ids[1:]...), scheduler.FillStep{})
 		require.NoError(t, err)

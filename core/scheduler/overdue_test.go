@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -128,7 +128,7 @@ func TestUnstartedExecutionsOfAFullWorkerStay(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, other)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{}, b.decide(t, late, true))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, late[0].Execution))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, late[0].Execution))
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false WHERE id = $1`, other)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 )
 
@@ -22,7 +22,7 @@ func (b *Batch) place(w admission.Candidate) admission.Answer {
 		}
 		_ = json.Unmarshal(w.Cancel, &result) // an object of texts: who requested it, and why
 		b.end(ending{
-			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusCancelled,
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: lifecycle.StatusCancelled,
 			result: encode(result),
 		})
 		return admission.End()
@@ -124,7 +124,7 @@ func (b *Batch) failUnplaced(w admission.Candidate, verdict placement.Verdict) {
 // RefuseDeep fails an execution whose parameters are nested too deeply to be read again. Another
 // program wrote such a row: all our entry points refuse it.
 func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) bool {
-	err := bounds.TooDeep("parameters", config)
+	err := jsonvalue.TooDeep("parameters", config)
 	if err != nil {
 		b.Fail(id, actionID, actionRef, "parameters cannot be read", err.Error())
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -230,7 +230,7 @@ func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET host = CASE WHEN id = $1 THEN 'h2' ELSE 'h1' END`, elsewhere.ID)
 	action := testkit.Action(t, b.store, "pk.a")
 	first := b.request(t, action, 6)
-	b.finish(t, attune.StatusFailed, first...)
+	b.finish(t, lifecycle.StatusFailed, first...)
 	ids := b.request(t, action, 5)
 	for i, id := range ids {
 		b.repeats(t, id, first[i], failed.ID)
@@ -244,7 +244,7 @@ func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 	require.Regexp(t, `^/[0-7]$`, b.text(t, `SELECT need FROM admission_blocked`))
 
 	// It is dispatched as soon as that worker has capacity.
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	require.Equal(t, elsewhere.ID, b.workerOf(t, ids[3]))
 
@@ -285,7 +285,7 @@ func TestWaitingExecutionsAreDispatchedToAnyFittingWorker(t *testing.T) {
 	end := func(worker int64) scheduler.Result {
 		id := int64(testkit.Count(t, b.store,
 			`SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
-		b.finish(t, attune.StatusCompleted, id)
+		b.finish(t, lifecycle.StatusCompleted, id)
 		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.FillStep{})
 		require.NoError(t, err)
 		return result

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
@@ -82,20 +82,20 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 
 	// The released slot of the pack goes to the execution that has waited longest for it
 	// and can use it: pk.one is full, so the next of pk.two.
-	b.finish(t, attune.StatusCompleted, ids[1])
+	b.finish(t, lifecycle.StatusCompleted, ids[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	// When pk.one releases its slot, its own next execution has waited longer than pk.two's.
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
 	// S7: the same completions again, and nothing moves.
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[0], ids[1]))
 	// The global slot of elsewhere.a goes to its own second, the only one that the
 	// pack's limit does not keep.
-	b.finish(t, attune.StatusCompleted, free[0])
+	b.finish(t, lifecycle.StatusCompleted, free[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, free[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, free[1]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, free[1]))
 	b.quiet(t)
 
 	// Everything ends and nothing is left of any limit.
@@ -123,11 +123,12 @@ func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 	runs, waits := b.request(t, first, 1)[0], b.request(t, one, 1)[0]
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.dispatch(t, runs, waits))
 	later := b.request(t, two, 1)[0]
-	b.finish(t, attune.StatusCompleted, runs)
+	b.finish(t, lifecycle.StatusCompleted, runs)
 
 	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		one.ID)
 	require.NoError(t, err)
 	// A replica that has read no rule yet.
 	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -138,9 +139,9 @@ func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 	require.NoError(t, held.Rollback(testkit.Context(t)))
 
 	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusRequested},
 		b.statuses(t, []int64{waits, later}))
-	b.finish(t, attune.StatusCompleted, waits)
+	b.finish(t, lifecycle.StatusCompleted, waits)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, waits))
 	b.quiet(t)
 }
@@ -155,16 +156,17 @@ func TestS4ALockedQueueGoesBeforeQueuesThatWaitedLess(t *testing.T) {
 	testkit.Policy(t, b.store, first, 1, testkit.OfPack(first))
 	runs, waits, later := b.request(t, first, 1)[0], b.request(t, one, 1)[0], b.request(t, two, 1)[0]
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 2}, b.dispatch(t, runs, waits, later))
-	b.finish(t, attune.StatusCompleted, runs)
+	b.finish(t, lifecycle.StatusCompleted, runs)
 
 	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		one.ID)
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, runs))
 	require.NoError(t, held.Rollback(testkit.Context(t)))
 	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusRequested},
 		b.statuses(t, []int64{waits, later}))
 }
 
@@ -181,18 +183,20 @@ func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 4}, b.dispatch(t, run...))
 	waiting := b.request(t, one, 3) // the third has no free slot of its own queue
 	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, waiting...))
-	b.finish(t, attune.StatusCompleted, run...)
+	b.finish(t, lifecycle.StatusCompleted, run...)
 
 	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		one.ID)
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 4, Granted: 2, Enqueued: 1}, b.run(t, scheduler.NewReleaseStep(run),
 		scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, two, 3))))
 	require.NoError(t, held.Rollback(testkit.Context(t)))
 
 	require.Equal(t, scheduler.Result{Granted: 2}, b.run(t, scheduler.FillStep{}))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusScheduled,
+		lifecycle.StatusRequested},
 		b.statuses(t, waiting))
 }
 
@@ -213,13 +217,13 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 		ids = append(ids, b.requestWith(t, one, tenant(name)), b.requestWith(t, two, tenant(name)))
 	}
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, ids...))
-	b.finish(t, attune.StatusCompleted, ids[2], ids[4])
+	b.finish(t, lifecycle.StatusCompleted, ids[2], ids[4])
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, ids[2], ids[4]),
 		"the first of pk.two waits for its own group only")
 	require.Equal(t, 3,
 		testkit.Count(t, b.store, `SELECT count(*) FROM admission_scope WHERE policy IS NOT NULL AND policy_ref <> ''`),
 		"giving back does not forget whose limit it is")
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	// A replica that has never seen these groups.
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
@@ -242,7 +246,7 @@ func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
 			b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": name} }))
 	}
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	// Its executions wait in groups that a new replica does not know yet.
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 3}, b.complete(t, ids[0]))
@@ -270,7 +274,8 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	}
 	require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM (
-		SELECT e.admitted_at - lag(e.admitted_at, 2) OVER (ORDER BY e.admitted_at, e.id) AS gap FROM execution e) g WHERE gap < '90 ms'`),
+		SELECT e.admitted_at - lag(e.admitted_at, 2) OVER (ORDER BY e.admitted_at,
+			e.id) AS gap FROM execution e) g WHERE gap < '90 ms'`),
 		"no three within a tenth of a second but the burst")
 	b.quiet(t)
 
@@ -281,7 +286,8 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	result = b.dispatch(t, more...)
 	require.Equal(t, 2, result.Granted)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM admission_blocked
-		WHERE until = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day' AND reason LIKE '%quota%'`))
+		WHERE until = date_trunc('day',
+			now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day' AND reason LIKE '%quota%'`))
 	// The period passes.
 	testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
 	testkit.Exec(t, b.store,
@@ -300,7 +306,7 @@ func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 	own := testkit.Policy(t, b.store, action, 2, refuse)
 	ids := b.request(t, action, 3)
 	require.Equal(t, scheduler.Result{Granted: 2, Ended: 1}, b.dispatch(t, ids...))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[2]))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[2]))
 	require.Equal(t, "policy violation", b.result(t, ids[2], "error"))
 	require.Equal(t, own.Ref, b.result(t, ids[2], "policy"))
 
@@ -343,7 +349,8 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	ids := b.request(t, action, 4)
 	b.dispatch(t, ids...)
 	age := func(id int64, seconds int) {
-		testkit.Exec(t, b.store, `UPDATE execution_admission_entry SET enqueued_at = now() - make_interval(secs => $2) WHERE execution_id = $1`, id, float64(seconds))
+		testkit.Exec(t, b.store,
+			`UPDATE execution_admission_entry SET enqueued_at = now() - make_interval(secs => $2) WHERE execution_id = $1`, id, float64(seconds))
 	}
 	age(ids[1], 61)
 	age(ids[2], 30)
@@ -357,15 +364,15 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, expire(), "after a pause it begins anew")
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET resumed_at = now() - interval '1 day'`)
 	require.Equal(t, scheduler.Result{Ended: 1}, expire())
-	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, b.store, ids[1]))
+	require.Equal(t, lifecycle.StatusTimeout, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, "Queue timeout", b.result(t, ids[1], "error"))
 	require.Equal(t, "60", b.result(t, ids[1], "queue_timeout_seconds"))
 	messages := b.relay.take()
 	require.Equal(t, "execution.completed", messages[len(messages)-1].RoutingKey)
 	// The hole is skipped.
-	b.finish(t, attune.StatusCompleted, ids[0])
+	b.finish(t, lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
 	b.quiet(t)
 }
 
@@ -391,7 +398,7 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	set(2)
 	for i := range 2 {
 		b.scheduler = replicas[i]
-		b.finish(t, attune.StatusCompleted, ids[i])
+		b.finish(t, lifecycle.StatusCompleted, ids[i])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: i}, b.complete(t, ids[i]),
 			"it drains to two, and goes on at two")
 	}
@@ -423,7 +430,7 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 	var got []int64
 	running := low
 	for range 12 {
-		b.finish(t, attune.StatusCompleted, running)
+		b.finish(t, lifecycle.StatusCompleted, running)
 		require.Equal(t, 1, b.complete(t, running).Granted)
 		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
 			`SELECT id FROM execution WHERE status = 'scheduled'`).Scan(&running))
@@ -454,9 +461,9 @@ func TestAMovedExecutionIsNotRefused(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE policy SET parameters = '{tenant}' WHERE id = $1`, rule.ID)
 	require.Equal(t, scheduler.Result{Enqueued: 2}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(ids[1:])))
 	for i, id := range ids[:2] {
-		b.finish(t, attune.StatusCompleted, id)
+		b.finish(t, lifecycle.StatusCompleted, id)
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, id))
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[i+1]))
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[i+1]))
 	}
 	b.quiet(t)
 }
@@ -485,11 +492,12 @@ func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
 		b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)))
 	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)), "moved once")
 	require.Equal(t,
-		[]attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+		[]lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusScheduled, lifecycle.StatusScheduled,
+			lifecycle.StatusRequested},
 		b.statuses(t, ids[:4]), "the first of each group; executions from before the change hold their old slots")
-	b.finish(t, attune.StatusCompleted, ids[1])
+	b.finish(t, lifecycle.StatusCompleted, ids[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	b.quiet(t)
 }
 
@@ -511,7 +519,7 @@ func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 	testkit.Policy(t, b.store, action, 2, testkit.OfPack(action))
 	ids := b.request(t, action, 7)
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 5}, b.dispatch(t, ids...))
-	b.finish(t, attune.StatusCancelled, ids[6])
+	b.finish(t, lifecycle.StatusCancelled, ids[6])
 	testkit.Exec(t, b.store, `DELETE FROM execution WHERE id = ANY($1)`, []int64{ids[0], ids[2], ids[5], ids[6]})
 
 	found := make(chan recovery.Found, 10)
@@ -521,7 +529,7 @@ func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
 	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}),
 		"given back once")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM lost_holder`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))
 	b.quiet(t)
@@ -540,14 +548,14 @@ func TestARetryJoinsWhereThePolicySays(t *testing.T) {
 		b.dispatch(t, ids...)
 		retry := b.requestWith(t, action,
 			func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &ids[0], 1 })
-		b.finish(t, attune.StatusFailed, ids[0])
+		b.finish(t, lifecycle.StatusFailed, ids[0])
 		require.Equal(t, scheduler.Result{Enqueued: 1}, b.dispatch(t, retry), "its original has not been released yet")
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 		want := ids[1]
 		if action.ID == front.ID {
 			want = retry
 		}
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, want))
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, want))
 		b.quiet(t)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/placement"
 )
 
@@ -67,7 +67,7 @@ func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 	if !ok {
 		return ReassignKept
 	}
-	if err := bounds.TooDeep("parameters", w.Config); err != nil {
+	if err := jsonvalue.TooDeep("parameters", w.Config); err != nil {
 		why.Move, why.Result = false, maps.Clone(why.Result)
 		why.Result["error"], why.Result["message"] = "parameters cannot be read", err.Error()
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -123,7 +123,7 @@ func TestExecutionsThatCannotMoveAreRetried(t *testing.T) {
 	reports := []scheduler.Report{
 		{Execution: ids[0]},
 		{Execution: ids[1]},
-		{Execution: ids[0], Said: attune.StatusTimeout},
+		{Execution: ids[0], Said: lifecycle.StatusTimeout},
 	}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.scheduler = b.replica(t)
@@ -149,9 +149,9 @@ func TestCancelledExecutionsAreNotRetried(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.a", func(a *testkit.ActionRow) { a.MaxRetries = 5 })
 	ids := b.request(t, action, 2)
 	b.dispatch(t, ids...)
-	b.finish(t, attune.StatusRunning, ids...)
-	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
-	b.finish(t, attune.StatusFailed, ids...)
+	b.finish(t, lifecycle.StatusRunning, ids...)
+	b.finish(t, lifecycle.StatusCanceling, ids[0]) // by the hand of another service
+	b.finish(t, lifecycle.StatusFailed, ids...)
 	retry := retrypolicy.Config{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour,
 		ActionRetries: retrypolicy.Always,
@@ -202,9 +202,9 @@ func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 	_, err := b.scheduler.Run(testkit.Context(t), reassign)
 	require.NoError(t, err)
 	require.Len(t, reassign.Left(), 1, "no capacity: it is left for the next batch")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
-	b.finish(t, attune.StatusCompleted, queued[0])
+	b.finish(t, lifecycle.StatusCompleted, queued[0])
 	again := scheduler.NewReassignStep(reassign.Left(), true)
 	release := scheduler.NewReleaseStep(queued[:1])
 	result, err := b.scheduler.Run(testkit.Context(t), release, again, scheduler.FillStep{})
@@ -294,7 +294,7 @@ func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Worker(t, b.store, "new", fenced)
 	b.scheduler = b.replica(t)
 	require.Equal(t, 1, b.dispatch(t).Granted)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, next))
 
 	failing := setup(t)
 	ids, _, other = unstartedAtDeadWorker(t, failing, 1)

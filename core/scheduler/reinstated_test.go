@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -45,9 +45,9 @@ func TestS3AReinstatedSharedLimitCountsRunningExecutions(t *testing.T) {
 			testkit.Exec(t, b.store, away[1])
 			late := tenant(3)
 			require.Equal(t, scheduler.Result{Enqueued: 1}, b.dispatch(t, late), "three run under a limit of two")
-			b.finish(t, attune.StatusCompleted, first)
+			b.finish(t, lifecycle.StatusCompleted, first)
 			require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, first))
-			b.finish(t, attune.StatusCompleted, second)
+			b.finish(t, lifecycle.StatusCompleted, second)
 			require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, second))
 			b.quiet(t)
 		})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -20,7 +20,8 @@ func TestARepeatedExecutionIsNotRepeatedAgain(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.again")
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
 	failed := func(maxRetries int, task string) int64 {
-		id := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+		id := testkit.Execution(t, b.store, action,
+			func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed }).ID
 		testkit.Exec(t, b.store, `UPDATE execution SET max_retries = $2, started_at = now(), workflow_task = $3::jsonb,
 			result = '{"error": "x"}' WHERE id = $1`, id, maxRetries, task)
 		return id
@@ -98,7 +99,7 @@ func TestARefusedRequestThatIsClaimedMeanwhileStaysClaimed(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'scheduling' WHERE id = $1`, id)
 	}})
 	require.Zero(t, result.Ended)
-	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusScheduling, testkit.StatusOf(t, b.store, id))
 }
 
 // A returned dispatch whose execution is dispatched again while the batch decides does not end it.
@@ -113,7 +114,7 @@ func TestAReturnedDispatchDoesNotEndTheNextOne(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution SET attempt = 2 WHERE id = $1`, ids[0])
 	}}
 	require.Zero(t, b.run(t, scheduler.NewReassignStep(note, true), again).Ended)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 }
 
 // A retry is left alone until its time, whichever message names it.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -117,7 +117,7 @@ func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {
 func (s *RequestStep) readQuestions(ctx context.Context, plan *Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
-		if row, ok := plan.Row(id); ok && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
+		if row, ok := plan.Row(id); ok && row.ActionRef == inquiry.Action && row.Status == lifecycle.StatusRequested {
 			asking = append(asking, id)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *RequestStep) planOne(plan *Plan, row store.ReadBatchExecutionsRow) {
 		}
 	}
 	rule, ok := plan.Rule(row.Action, row.ActionRef)
-	if !ok || rule.Workflow || s.asking[row.ID] != nil || row.Status != attune.StatusRequested {
+	if !ok || rule.Workflow || s.asking[row.ID] != nil || row.Status != lifecycle.StatusRequested {
 		return
 	}
 	s.keys[row.ID] = needs.Admission(rule, row.Config)
@@ -156,9 +156,9 @@ func (s *RequestStep) Apply(batch *Batch) {
 			// No row: Result.Missing tells the caller.
 		case batch.Left(id):
 			// Another batch holds its queue: the caller requests it again.
-		case fact.Status == attune.StatusScheduling && batch.Now().Sub(fact.Updated) > ClaimAge:
+		case fact.Status == lifecycle.StatusScheduling && batch.Now().Sub(fact.Updated) > ClaimAge:
 			s.stale = append(s.stale, id)
-		case fact.Status != attune.StatusRequested:
+		case fact.Status != lifecycle.StatusRequested:
 			batch.Ledger.Withdraw(id) // cancelled while it waited; otherwise this does nothing
 		case fact.Holds != nil:
 			// Admitted already.
@@ -239,7 +239,7 @@ func askPerson(batch *Batch, row store.ReadBatchExecutionsRow, opening *inquiry.
 		return
 	}
 	batch.openInquiries(opening)
-	batch.Ledger.End(row.ID, attune.StatusRunning)
+	batch.Ledger.End(row.ID, lifecycle.StatusRunning)
 }
 
 func (b *Batch) openInquiries(opening *inquiry.Opening) {

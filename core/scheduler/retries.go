@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
@@ -28,7 +28,7 @@ type repeat struct {
 
 type contradiction struct {
 	execution int64
-	said      attune.Status
+	said      lifecycle.Status
 }
 
 // Repeat creates the next attempt of an ended execution: a new row, which waits for its time
@@ -42,7 +42,7 @@ func (b *Batch) Begin(id int64) { b.begun = append(b.begun, id) }
 
 // Contradict records that a report named another end than the row. It changes nothing else: the row
 // decides.
-func (b *Batch) Contradict(id int64, said attune.Status) {
+func (b *Batch) Contradict(id int64, said lifecycle.Status) {
 	b.contradictions = append(b.contradictions, contradiction{execution: id, said: said})
 }
 

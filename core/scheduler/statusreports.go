@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -73,11 +73,11 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 			delivery.GiveUp(ctx, err, 1)
 			continue
 		}
-		status, err := attune.ParseStatus(envelope.Payload.NewStatus)
+		status, err := lifecycle.ParseStatus(envelope.Payload.NewStatus)
 		if err != nil {
 			status = "unknown" // limits the labels to the known statuses
 		}
-		if status == attune.StatusCanceling || status == attune.StatusCancelled {
+		if status == lifecycle.StatusCanceling || status == lifecycle.StatusCancelled {
 			stopped = append(stopped, envelope.Payload.ExecutionID)
 		}
 		if r.metrics != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -20,7 +20,7 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.a")
 	testkit.Policy(t, b.store, action, 2)
 	state := testkit.State(t, b.store, action, 2)
-	leave := func(order int, entry string, status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
+	leave := func(order int, entry string, status lifecycle.Status, change ...func(*testkit.ExecutionRow)) int64 {
 		row := testkit.Execution(t, b.store, action,
 			append(change, func(e *testkit.ExecutionRow) { e.Status = status })...)
 		testkit.Exec(t, b.store, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, $3, $4)`,
@@ -28,12 +28,12 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 		return row.ID
 	}
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
-	leave(1, "active", attune.StatusCompleted)
-	runs := leave(2, "active", attune.StatusRunning, at)
-	promoted := leave(3, "active", attune.StatusRequested)
-	waits := leave(4, "queued", attune.StatusRequested)
-	leave(5, "queued", attune.StatusCancelled)
-	last := leave(6, "queued", attune.StatusRequested)
+	leave(1, "active", lifecycle.StatusCompleted)
+	runs := leave(2, "active", lifecycle.StatusRunning, at)
+	promoted := leave(3, "active", lifecycle.StatusRequested)
+	waits := leave(4, "queued", lifecycle.StatusRequested)
+	leave(5, "queued", lifecycle.StatusCancelled)
+	last := leave(6, "queued", lifecycle.StatusRequested)
 	left, err := b.store.LeftByAnotherEngine(testkit.Context(t))
 	require.NoError(t, err)
 	require.True(t, left)
@@ -48,10 +48,10 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))
 
 	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, promoted), "one of two slots was free")
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, promoted))
-	b.finish(t, attune.StatusCompleted, runs)
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, promoted))
+	b.finish(t, lifecycle.StatusCompleted, runs)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, runs))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusRequested},
 		b.statuses(t, []int64{waits, last}))
 	b.quiet(t)
 }
@@ -88,8 +88,8 @@ func TestATakeOverCoversAllExecutionsAndReleasesOnce(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`))
 	b.quiet(t)
-	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
+	b.finish(t, lifecycle.StatusCompleted, ids[1], ids[2])
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, ids[1], ids[2]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, theirs))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, theirs))
 	b.quiet(t)
 }

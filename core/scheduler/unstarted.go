@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/retrypolicy"
 )
 
@@ -67,7 +67,7 @@ func (s *ReassignStep) Plan(ctx context.Context, plan *Plan) error {
 	var actions []int64
 	for _, one := range s.unstarted {
 		row, ok := plan.Row(one.Execution)
-		if !ok || row.Status != attune.StatusScheduled {
+		if !ok || row.Status != lifecycle.StatusScheduled {
 			continue
 		}
 		if row.HeldState != 0 {
@@ -109,7 +109,7 @@ func (s *ReassignStep) Left() []Unstarted { return s.left }
 // reassign reports whether the execution is decided.
 func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	fact, ok := batch.Ledger.Fact(one.Execution)
-	if !ok || fact.Status != attune.StatusScheduled {
+	if !ok || fact.Status != lifecycle.StatusScheduled {
 		return true
 	}
 	from := deref(fact.Worker)
@@ -176,7 +176,7 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
 		"message":         waitedText(fact, worker),
-		"original_status": string(attune.StatusScheduled), "worker_id": worker, "failed_at": batch.Now(),
+		"original_status": string(lifecycle.StatusScheduled), "worker_id": worker, "failed_at": batch.Now(),
 	}
 }
 
@@ -188,7 +188,7 @@ func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 			"Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)",
 			allowed, age),
 		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
-		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),
+		"original_status": string(lifecycle.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // LeastKey is the minimum length of a key in bytes.
@@ -140,7 +140,7 @@ func (k Keyring) Open(sealed Sealed) (any, error) {
 }
 
 func compact(value any) ([]byte, error) {
-	text, err := exactjson.Encode(value)
+	text, err := jsonvalue.Encode(value)
 	if err != nil {
 		return nil, errors.New("a secret value cannot be written as JSON") // the cause may repeat it
 	}

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const AdoptScopeHolders = `-- name: AdoptScopeHolders :one
@@ -996,7 +996,7 @@ type ReadAdmissionHeadsRow struct {
 	QueueOrder        int64
 	Ticket            int64
 	ExecutionID       int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	ActionID          int64
 	ActionRef         string
 	Config            []byte

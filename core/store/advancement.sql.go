@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const AdoptWorkflow = `-- name: AdoptWorkflow :exec
@@ -290,7 +290,7 @@ FOR NO KEY UPDATE
 type LockWorkflowsRow struct {
 	ID      int64
 	Version int64
-	Status  attune.Status
+	Status  lifecycle.Status
 	Paused  bool
 	Open    bool
 }
@@ -409,7 +409,7 @@ type ReadEndedTasksRow struct {
 	TaskName          string
 	TaskIndex         int32
 	Execution         int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	RetryCount        int32
 	CancelAsked       bool
 	Asked             string
@@ -473,7 +473,7 @@ type ReadMadeTasksRow struct {
 	Parent      *int64
 	Enforcement *int64
 	Config      []byte
-	Status      attune.Status
+	Status      lifecycle.Status
 }
 
 // The existing children among the ones that a workflow creates.
@@ -588,7 +588,7 @@ type ReadTaskResultsRow struct {
 	TaskName          string
 	TaskIndex         int32
 	Execution         int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	Result            []byte
 	Response          []byte
 	Asked             string
@@ -653,7 +653,7 @@ type ReadWorkflowChildrenRow struct {
 	TaskIndex   int32
 	TriggeredBy string
 	Execution   int64
-	Status      attune.Status
+	Status      lifecycle.Status
 	Updated     time.Time
 	RetryCount  int32
 	Action      *int64
@@ -838,7 +838,7 @@ WHERE e.id = ANY ($2::bigint[])
 
 type ReadWorkflowStartsRow struct {
 	ID             int64
-	Status         attune.Status
+	Status         lifecycle.Status
 	Config         []byte
 	Created        time.Time
 	Priority       int16
@@ -912,7 +912,7 @@ ORDER BY w.id
 type ReadWorkflowsRow struct {
 	ID             int64
 	Version        int64
-	Status         attune.Status
+	Status         lifecycle.Status
 	Paused         bool
 	Open           bool
 	Execution      int64
@@ -923,7 +923,7 @@ type ReadWorkflowsRow struct {
 	Held           bool
 	Overdue        bool
 	AllowedSeconds float64
-	ParentStatus   attune.Status
+	ParentStatus   lifecycle.Status
 	Config         []byte
 	Priority       int16
 	ActionRef      string

@@ -8,7 +8,7 @@ package store
 import (
 	"context"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const ReadChildResults = `-- name: ReadChildResults :many
@@ -31,7 +31,7 @@ type ReadChildResultsRow struct {
 	TaskName          string
 	TaskIndex         int32
 	Execution         int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	Result            []byte
 	Response          []byte
 	Asked             string

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const CloseEndedRetries = `-- name: CloseEndedRetries :exec
@@ -60,7 +60,7 @@ type ReadOutcomesRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Result     []byte
 	FinishedAt time.Time
 }

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const FindNewestAttempt = `-- name: FindNewestAttempt :one
@@ -30,7 +30,7 @@ WHERE e.id = $1::bigint
 
 type FindNewestAttemptRow struct {
 	ID        int64
-	Status    attune.Status
+	Status    lifecycle.Status
 	Action    *int64
 	ActionRef string
 	Newest    int64
@@ -98,7 +98,7 @@ LIMIT $1::int
 
 type ViewAttemptsRow struct {
 	ID          int64
-	Status      attune.Status
+	Status      lifecycle.Status
 	RetryCount  int32
 	Reason      string
 	RequestedBy string
@@ -163,7 +163,7 @@ WHERE e.id = $1::bigint
 `
 
 type ViewNextRetryRow struct {
-	Status       attune.Status
+	Status       lifecycle.Status
 	RetryCount   int32
 	Started      bool
 	WorkflowTask bool
@@ -221,7 +221,7 @@ LIMIT $1::int
 
 type ViewPublishedAttemptsRow struct {
 	ID          int64
-	Status      attune.Status
+	Status      lifecycle.Status
 	RetryCount  int32
 	Reason      string
 	RequestedBy string

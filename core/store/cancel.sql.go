@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const AskToStop = `-- name: AskToStop :exec
@@ -107,7 +107,7 @@ ORDER BY e.id
 
 type CancelFactsRow struct {
 	ID         int64
-	Status     attune.Status
+	Status     lifecycle.Status
 	Action     int64
 	ActionRef  string
 	Parent     *int64

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const CountAlikeDeadLetters = `-- name: CountAlikeDeadLetters :execrows
@@ -269,7 +269,7 @@ FROM execution e WHERE e.id = ANY ($1::bigint[])
 
 type ReadDeadLetterExecutionsRow struct {
 	ID         int64
-	Status     attune.Status
+	Status     lifecycle.Status
 	Attempt    int32
 	Worker     int64
 	ActionRef  string

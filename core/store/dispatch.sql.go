@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const DecideExecutions = `-- name: DecideExecutions :exec
@@ -297,7 +297,7 @@ WHERE e.id = ANY ($1::bigint[])
 
 type ReadBatchExecutionsRow struct {
 	ID                int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	Action            *int64
 	ActionRef         string
 	Config            []byte

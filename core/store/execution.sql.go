@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const GetExecution = `-- name: GetExecution :one
@@ -200,7 +200,7 @@ type LockExecutionsRow struct {
 	ID        int64
 	Action    *int64
 	ActionRef string
-	Status    attune.Status
+	Status    lifecycle.Status
 	Worker    *int64
 	Attempt   int32
 	Parent    *int64

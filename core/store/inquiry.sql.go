@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const BeginQuestions = `-- name: BeginQuestions :exec
@@ -319,7 +319,7 @@ type InquiryFactsRow struct {
 	TimeoutAt       *time.Time
 	RespondedAt     *time.Time
 	Responder       string
-	ExecutionStatus attune.Status
+	ExecutionStatus lifecycle.Status
 	ActionRef       string
 	OnlyAsks        bool
 	Asked           bool
@@ -670,7 +670,7 @@ ORDER BY a.n
 
 type StoppedAboveAskingRow struct {
 	ID     int64
-	Status attune.Status
+	Status lifecycle.Status
 	Height int32
 }
 

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 type ArtifactRetentionEnum string
@@ -260,7 +260,7 @@ type Execution struct {
 	WorkerTolerations       []byte
 	WorkerAffinity          []byte
 	Worker                  *int64
-	Status                  attune.Status
+	Status                  lifecycle.Status
 	Result                  []byte
 	StartedAt               *time.Time
 	WorkflowDef             *int64
@@ -275,7 +275,7 @@ type Execution struct {
 	FinishedAt              *time.Time
 	Priority                *int16
 	AdmittedAt              *time.Time
-	FinishedStatus          *attune.Status
+	FinishedStatus          *lifecycle.Status
 }
 
 type WorkflowItem struct {

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const MonitorChildIDs = `-- name: MonitorChildIDs :many
@@ -176,7 +176,7 @@ ORDER BY e.id DESC
 type MonitorExecutionsByIDRow struct {
 	ID         int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Worker     *int64
 	WorkerName *string
 	Parent     *int64
@@ -344,7 +344,7 @@ GROUP BY c.status
 `
 
 type MonitorLiveRow struct {
-	Status attune.Status
+	Status lifecycle.Status
 	N      int64
 	Stuck  int64
 }
@@ -660,7 +660,7 @@ ORDER BY e.id DESC
 type MonitorPublishedByIDRow struct {
 	ID         int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Worker     *int64
 	WorkerName *string
 	Parent     *int64

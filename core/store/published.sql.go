@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const ActionIDsLike = `-- name: ActionIDsLike :many
@@ -171,7 +171,7 @@ type PublishedExecutionRow struct {
 	Enforcement             *int64
 	Executor                *int64
 	Worker                  *int64
-	Status                  attune.Status
+	Status                  lifecycle.Status
 	Result                  []byte
 	Created                 time.Time
 	Updated                 time.Time
@@ -310,7 +310,7 @@ type PublishedExecutionsParams struct {
 type PublishedExecutionsRow struct {
 	ID                int64
 	ActionRef         string
-	Status            attune.Status
+	Status            lifecycle.Status
 	Parent            *int64
 	Enforcement       *int64
 	RuleRef           *string
@@ -384,7 +384,7 @@ SELECT e.status, count(*)::bigint AS n FROM execution e GROUP BY e.status
 `
 
 type PublishedStatsRow struct {
-	Status attune.Status
+	Status lifecycle.Status
 	N      int64
 }
 
@@ -414,7 +414,7 @@ SELECT e.status, e.executor FROM execution e WHERE e.id = $1
 `
 
 type TokenExecutionRow struct {
-	Status   attune.Status
+	Status   lifecycle.Status
 	Executor *int64
 }
 

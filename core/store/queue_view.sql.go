@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const ViewAction = `-- name: ViewAction :many
@@ -412,7 +412,7 @@ WHERE e.id = ANY ($1::bigint[])
 type ViewHoldersRow struct {
 	ID            int64
 	ActionRef     string
-	Status        attune.Status
+	Status        lifecycle.Status
 	AdmittedAt    *time.Time
 	StartedAt     *time.Time
 	Updated       time.Time

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const DescribeOverdue = `-- name: DescribeOverdue :many
@@ -90,7 +90,7 @@ type EndHeadlessRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Result     []byte
 	FinishedAt time.Time
 	Worker     int64
@@ -149,7 +149,7 @@ type EndIgnoredCancelsRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Result     []byte
 	FinishedAt time.Time
 	Worker     int64
@@ -238,7 +238,7 @@ type EndOrphanedRunsRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Result     []byte
 	FinishedAt time.Time
 	Worker     int64
@@ -320,7 +320,7 @@ type EndOverrunsRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	Result     []byte
 	FinishedAt time.Time
 	Worker     int64

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -18,7 +18,7 @@ func TestARetryHasTheSecretParameters(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")
 	failed := testkit.Execution(t, st, action, func(row *testkit.ExecutionRow) {
-		row.Status, row.Config = attune.StatusFailed, map[string]any{"password": secret.Marker()}
+		row.Status, row.Config = lifecycle.StatusFailed, map[string]any{"password": secret.Marker()}
 	}).ID
 	var rows store.InsertSecretValuesParams
 	store.AddSecret(&rows, secret.OfConfig, failed,

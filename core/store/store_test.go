@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/store/internal/sources"
@@ -43,7 +43,7 @@ func newExecution(t *testing.T, s *store.Store) int64 {
 	return row.ID
 }
 
-func status(t *testing.T, s *store.Store, id int64) attune.Status {
+func status(t *testing.T, s *store.Store, id int64) lifecycle.Status {
 	t.Helper()
 	row, err := s.GetExecution(testkit.Context(t), id)
 	require.NoError(t, err)
@@ -171,11 +171,11 @@ func TestReadTxSeesOneSnapshotAndWritesNothing(t *testing.T) {
 func TestEnumArraysTravelBothWays(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	var back []attune.Status
+	var back []lifecycle.Status
 	err := s.Pool().QueryRow(testkit.Context(t), "SELECT $1::execution_status_enum[]",
-		attune.TerminalStatuses).Scan(&back)
+		lifecycle.TerminalStatuses).Scan(&back)
 	require.NoError(t, err)
-	require.Equal(t, attune.TerminalStatuses, back)
+	require.Equal(t, lifecycle.TerminalStatuses, back)
 }
 
 func TestDeadlockIsRepeatedAndHooksRunOnce(t *testing.T) {
@@ -279,7 +279,7 @@ func TestConnectionLostBeforeCommitIsRepeated(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, attempts)
-	require.Equal(t, attune.StatusCancelled, status(t, s, id))
+	require.Equal(t, lifecycle.StatusCancelled, status(t, s, id))
 }
 
 func TestConnectionLostAtCommitIsUnknownAndNotRepeated(t *testing.T) {
@@ -342,13 +342,13 @@ func TestPipelineIsOneRoundTripAndRunsInOrder(t *testing.T) {
 		require.NoError(t, p.Send(ctx))
 		require.Equal(t, int64(1), changed.Rows())
 		require.Len(t, rows.Rows(), 1)
-		require.Equal(t, attune.StatusScheduled, rows.Rows()[0].Status)
+		require.Equal(t, lifecycle.StatusScheduled, rows.Rows()[0].Status)
 		require.Len(t, now.Rows(), 1)
 
 		p.Exec(setStatus, id, "running")
 		require.Equal(t, 1, p.Len())
 		require.NoError(t, p.Commit(ctx))
-		require.Equal(t, attune.StatusRunning, status(t, s, id), "committed before the function returns")
+		require.Equal(t, lifecycle.StatusRunning, status(t, s, id), "committed before the function returns")
 		require.False(t, gone.Load())
 		_, err := tx.GetExecution(ctx, id)
 		require.Error(t, err, "the transaction is over")
@@ -376,7 +376,7 @@ func TestPipelineFailureTakesEverythingBack(t *testing.T) {
 	require.Equal(t, store.ExpectationCode, pgErr.Code)
 	require.Equal(t, "granted slots: 1 rows instead of 2", pgErr.Message)
 	require.ErrorContains(t, err, "statement 2 of 3")
-	require.Equal(t, attune.StatusRequested, status(t, s, id))
+	require.Equal(t, lifecycle.StatusRequested, status(t, s, id))
 }
 
 func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
@@ -391,7 +391,7 @@ func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
 	})
 	require.ErrorIs(t, err, boom)
 	require.Equal(t, store.ClassFatal, store.ClassOf(err))
-	require.Equal(t, attune.StatusRequested, status(t, s, id))
+	require.Equal(t, lifecycle.StatusRequested, status(t, s, id))
 }
 
 func TestClassesOfErrors(t *testing.T) {
@@ -514,5 +514,5 @@ func TestAPanicInATransactionIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, "defect in a test")
 		require.Equal(t, store.ClassFatal, store.ClassOf(err))
 	}
-	require.Equal(t, attune.StatusRequested, status(t, s, id))
+	require.Equal(t, lifecycle.StatusRequested, status(t, s, id))
 }

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/google/uuid"
 )
 
@@ -242,7 +242,7 @@ ORDER BY e.id
 type ReadTraceExecutionsRow struct {
 	ID          int64
 	ActionRef   string
-	Status      attune.Status
+	Status      lifecycle.Status
 	Worker      int64
 	WorkerName  string
 	Attempt     int32

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 var (
@@ -36,7 +36,7 @@ func queries(t *testing.T) map[string]string {
 func TestTerminalLabelsInSQLAreTheVocabularys(t *testing.T) {
 	t.Parallel()
 	var want []string
-	for _, s := range attune.TerminalStatuses {
+	for _, s := range lifecycle.TerminalStatuses {
 		want = append(want, string(s))
 	}
 	slices.Sort(want)
@@ -66,7 +66,8 @@ func TestUpdatesInSQLMoveAlongTheTransitionTable(t *testing.T) {
 	for file, text := range queries(t) {
 		for _, move := range movePattern.FindAllStringSubmatch(text, -1) {
 			found++
-			require.True(t, attune.CanMove(attune.Status(move[2]), attune.Status(move[1])), "%s moves %s → %s", file,
+			require.True(t, lifecycle.CanMove(lifecycle.Status(move[2]), lifecycle.Status(move[1])),
+				"%s moves %s → %s", file,
 				move[2], move[1])
 		}
 	}

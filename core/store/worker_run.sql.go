@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/google/uuid"
 )
 
@@ -158,9 +158,9 @@ type FinishExecutionsRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	FinishedAt *time.Time
-	Previous   attune.Status
+	Previous   lifecycle.Status
 	Words      []byte
 }
 
@@ -388,7 +388,7 @@ ORDER BY e.id
 
 type ReadRunStatesRow struct {
 	ID         int64
-	Status     attune.Status
+	Status     lifecycle.Status
 	Worker     *int64
 	Attempt    int32
 	Action     *int64
@@ -450,7 +450,7 @@ type ReturnExecutionParams struct {
 
 type ReturnExecutionRow struct {
 	ID         int64
-	Status     attune.Status
+	Status     lifecycle.Status
 	Action     *int64
 	ActionRef  string
 	FinishedAt *time.Time
@@ -554,7 +554,7 @@ type SettleOrphansRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
-	Status     attune.Status
+	Status     lifecycle.Status
 	FinishedAt *time.Time
 	Result     []byte
 }
@@ -657,7 +657,7 @@ type StartExecutionsParams struct {
 type StartExecutionsRow struct {
 	ID                       int64
 	Attempt                  int32
-	Status                   attune.Status
+	Status                   lifecycle.Status
 	Action                   *int64
 	ActionRef                string
 	Config                   []byte

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/trace"
@@ -227,7 +227,7 @@ func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]tr
 			if err != nil {
 				known = nil // the hint is optional
 			}
-			return nil, &UnknownTriggerError{Ref: ref, Nearest: nearest.Of(ref, known)}
+			return nil, &UnknownTriggerError{Ref: ref, Nearest: phrase.Nearest(ref, known)}
 		}
 	}
 	return found, nil
@@ -274,7 +274,7 @@ func (t trigger) check(event Event) (string, error) {
 			return "", fmt.Errorf("emit %s: %w: it is not JSON: %w", event.TriggerRef, ErrPayload, err)
 		}
 	}
-	if err := bounds.JSON("payload", text); err != nil {
+	if err := jsonvalue.Check("payload", text); err != nil {
 		return "", fmt.Errorf("emit %s: %w: %w", event.TriggerRef, ErrPayload, err)
 	}
 	if mistakes := t.mistakes(value); len(mistakes) > 0 {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -131,7 +131,7 @@ func rowsOf(requests []Request, configs []string,
 		if err != nil {
 			return rows, fmt.Errorf("encode the options of a request of %s: %w", request.ActionRef, err)
 		}
-		if err := bounds.JSON("options", []byte(options)); err != nil {
+		if err := jsonvalue.Check("options", []byte(options)); err != nil {
 			return rows, fmt.Errorf("request %s: %w", request.ActionRef, err)
 		}
 		rows.Options = append(rows.Options, options)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -84,7 +84,7 @@ func (s *Submitter) examine(requests []Request, configs []string, actions map[st
 func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string, []secret.Sealed, error) {
 	params := map[string]any{}
 	if config != "" {
-		if err := exactjson.Decode([]byte(config), &params); err != nil {
+		if err := jsonvalue.Decode([]byte(config), &params); err != nil {
 			return "", nil, fmt.Errorf("request %s: %w", ref, ErrParams)
 		}
 	}

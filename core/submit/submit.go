@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/trace"
@@ -293,7 +293,7 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 	if err != nil {
 		refs = nil // the hint is optional
 	}
-	near := nearest.Of(ref, refs)
+	near := phrase.Nearest(ref, refs)
 	if _, name, ok := strings.Cut(ref, "."); near == "" || !ok {
 		for _, known := range refs { // the same name without a pack, or in another one
 			_, knownName, _ := strings.Cut(known, ".")
@@ -357,7 +357,7 @@ func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, requ
 		payload.ParentID = request.Options.Parent
 	}
 	if config != "" {
-		payload.Config = bounds.Copy(json.RawMessage(config), maxConfigInMessage)
+		payload.Config = jsonvalue.Copy(json.RawMessage(config), maxConfigInMessage)
 	}
 	return outbox.Encode(message.TypeExecutionRequested, payload, row.Created, source)
 }
@@ -374,7 +374,7 @@ func configsOf(requests []Request) ([]string, error) {
 		if err := json.Compact(&compact, text); err != nil || compact.Bytes()[0] != '{' {
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrParams)
 		}
-		if err := bounds.JSON("parameters", compact.Bytes()); err != nil {
+		if err := jsonvalue.Check("parameters", compact.Bytes()); err != nil {
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, err)
 		}
 		if compact.String() != "{}" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -48,7 +48,7 @@ func TestRequestStoresRowAndMessageTogether(t *testing.T) {
 
 	row, err := b.store.GetExecution(t.Context(), done.ID)
 	require.NoError(t, err)
-	require.Equal(t, attune.StatusRequested, row.Status)
+	require.Equal(t, lifecycle.StatusRequested, row.Status)
 	require.Equal(t, b.action.ID, *row.Action)
 	require.JSONEq(t, `{"message":"hi"}`, string(row.Config))
 
@@ -195,7 +195,7 @@ func TestWait(t *testing.T) {
 		}
 		got := <-answers
 		require.NoError(t, got.err)
-		require.Equal(t, attune.StatusCompleted, got.row.Status)
+		require.Equal(t, lifecycle.StatusCompleted, got.row.Status)
 	})
 
 	t.Run("EndsWithItsContext", func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/term"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // NewLogger makes a logger that writes to w. The level is debug, info, warn or
@@ -59,7 +59,7 @@ type escaped struct{ io.Writer }
 
 // Write implements io.Writer.
 func (e escaped) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(e.Writer, terminal.JSON(string(line))); err != nil {
+	if _, err := io.WriteString(e.Writer, phrase.JSON(string(line))); err != nil {
 		return 0, err
 	}
 	return len(line), nil
@@ -70,7 +70,7 @@ type visible struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (v visible) Handle(ctx context.Context, record slog.Record) error {
-	record.Message = strings.ReplaceAll(terminal.Visible(record.Message), "\n", `\n`)
+	record.Message = strings.ReplaceAll(phrase.Visible(record.Message), "\n", `\n`)
 	return v.Handler.Handle(ctx, record)
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/trace"
 )
@@ -128,7 +128,7 @@ func parentOf(root trace.Context, e store.ReadTraceExecutionsRow) trace.SpanID {
 }
 
 func failureOf(e store.ReadTraceExecutionsRow) string {
-	if e.Status == attune.StatusCompleted {
+	if e.Status == lifecycle.StatusCompleted {
 		return ""
 	}
 	return cmp.Or(e.Error, string(e.Status))

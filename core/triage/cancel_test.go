@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -76,7 +76,7 @@ func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
 	require.Equal(t, 2, receipt.Cancelled)
 	require.Equal(t, "done", receipt.Outcome)
 	require.Equal(t, []int64{ids[2], ids[4]}, b.waiting(t, action))
-	require.Equal(t, attune.StatusRequested, receipt.Executions[0].Was)
+	require.Equal(t, lifecycle.StatusRequested, receipt.Executions[0].Was)
 	b.invariants(t)
 
 	a := b.audit(t, receipt.Audit)
@@ -125,10 +125,10 @@ func TestTheSlotOfADispatchedExecutionIsReleased(t *testing.T) {
 	testkit.Exec(t, b.store, `update worker set capabilities = capabilities || '{"attempt_fence": true}'`)
 	ids := b.request(t, action, 2)
 	b.dispatch(t, ids...)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 	receipt := b.cancel(t, ids[0])
 	require.Equal(t, 1, receipt.Cancelled)
-	require.Equal(t, attune.StatusScheduled, receipt.Executions[0].Was)
+	require.Equal(t, lifecycle.StatusScheduled, receipt.Executions[0].Was)
 	b.deliver(t)
 	require.Equal(t, []int64{ids[1]}, b.holders(t, action))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select assigned from worker_load`))
@@ -145,7 +145,7 @@ func TestReceiptsNameUncancelledExecutions(t *testing.T) {
 	receipt := b.cancel(t, ids[0], 999_999)
 	require.Equal(t, "unchanged", receipt.Outcome)
 	require.Equal(t, triage.CancelCounts{Ended: 1, Missing: 1}, receipt.CancelCounts)
-	require.Equal(t, attune.StatusCompleted, receipt.Executions[0].Status)
+	require.Equal(t, lifecycle.StatusCompleted, receipt.Executions[0].Status)
 	require.Equal(t, triage.CancelMissing, receipt.Executions[1].Outcome)
 	require.Equal(t, "nothing to do", b.cancel(t, 999_998).Outcome)
 	require.Empty(t, b.sent.take())
@@ -156,10 +156,12 @@ func TestTheCancelOfATreeIsOneAction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.tree", 3)
-	root := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	root := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	var children []int64
 	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `with made as (
-		insert into execution (action, action_ref, status, parent) select $1, $2, 'requested', $3 from generate_series(1, 230) returning id)
+		insert into execution (action, action_ref, status, parent) select $1, $2, 'requested',
+			$3 from generate_series(1, 230) returning id)
 		select array_agg(id order by id) from made`, action.ID, action.Ref, root).Scan(&children))
 	b.dispatch(t, children...)
 	require.Len(t, b.waiting(t, action), 227)
@@ -272,7 +274,7 @@ func TestEndedTasksOfACancelledWorkflowAreNotCounted(t *testing.T) {
 	b := setup(t)
 	id := b.workflow(t, "pk.flow")
 	testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.task"),
-		func(e *testkit.ExecutionRow) { e.Parent, e.Status = &id, attune.StatusCompleted })
+		func(e *testkit.ExecutionRow) { e.Parent, e.Status = &id, lifecycle.StatusCompleted })
 	require.Equal(t, triage.CancelCounts{Cancelled: 1},
 		b.cancelRequest(t, triage.CancelRequest{IDs: []int64{id}}).CancelCounts)
 	require.Equal(t, triage.CancelCounts{Ended: 2},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -166,7 +166,7 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	require.Len(t, ends, receipt.Cancelled)
 	for id, n := range ends {
 		require.Equal(t, 1, n, id)
-		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id))
 	}
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
 	require.Zero(t, testkit.Count(t, b.store, `select queue_length + active_count from queue_stats`))

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -22,10 +22,10 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 	action := b.limited(t, "demo.sleep", 1)
 	var ids []int64
 	for range 3 {
-		execution := b.ended(t, action, attune.StatusFailed)
+		execution := b.ended(t, action, lifecycle.StatusFailed)
 		ids = append(ids, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))
 	}
-	done := b.ended(t, action, attune.StatusCompleted)
+	done := b.ended(t, action, lifecycle.StatusCompleted)
 	useless := b.deadLetter(t, func(r *deadLetterRow) { r.execution = done })
 	decided := b.deadLetter(t, event, func(r *deadLetterRow) { r.decision = "requeued" })
 
@@ -81,7 +81,7 @@ func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
 	action := b.limited(t, "demo.sleep", 1)
 	var ids []int64
 	for range 3 {
-		execution := b.ended(t, action, attune.StatusFailed)
+		execution := b.ended(t, action, lifecycle.StatusFailed)
 		ids = append(ids, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -66,7 +66,7 @@ func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	for _, decision := range []string{"", "failed", "stale"} {
-		execution := b.ended(t, action, attune.StatusFailed)
+		execution := b.ended(t, action, lifecycle.StatusFailed)
 		id := b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.decision = execution, decision })
 		receipt, err := b.operator.Requeue(t.Context(), id, "the worker is back")
 		require.NoError(t, err, decision)
@@ -75,7 +75,7 @@ func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 		sent := b.sent.take()
 		require.Len(t, sent, 1)
 		require.Equal(t, message.KeyExecutionRequested, sent[0].RoutingKey, "a request, not the dispatch")
-		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, receipt.Repeated.Execution))
+		require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, b.store, receipt.Repeated.Execution))
 		b.keeps(t, id, "requeued")
 		row := b.audit(t, receipt.Audit)
 		require.Equal(t, "dead_letter.requeue", row.Action)
@@ -97,8 +97,8 @@ func TestARefusedRequeueChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	running := b.ended(t, action, attune.StatusRunning)
-	repeated := b.ended(t, action, attune.StatusFailed)
+	running := b.ended(t, action, lifecycle.StatusRunning)
+	repeated := b.ended(t, action, lifecycle.StatusFailed)
 	again, err := b.operator.RetryExecution(t.Context(), repeated, "")
 	require.NoError(t, err)
 	about := func(execution int64) int64 {
@@ -204,7 +204,7 @@ func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	dispatch := b.deadLetter(t, func(r *deadLetterRow) { r.execution = b.ended(t, action, attune.StatusFailed) })
+	dispatch := b.deadLetter(t, func(r *deadLetterRow) { r.execution = b.ended(t, action, lifecycle.StatusFailed) })
 	other := b.deadLetter(t, event)
 	for _, id := range []int64{dispatch, other} {
 		errs := make([]error, 10)
@@ -235,7 +235,7 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	execution := b.ended(t, action, attune.StatusFailed)
+	execution := b.ended(t, action, lifecycle.StatusFailed)
 	id := b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution })
 	testkit.Exec(t, b.store, `update dead_letter set fingerprint = 'the same' where id = $1`, id)
 	record := func() error {
@@ -380,7 +380,7 @@ func TestTheVerdictPredictsTheRequeue(t *testing.T) {
 	look := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
 	action := testkit.Action(t, b.store, "demo.sleep")
 	var deadLetters []int64
-	for _, status := range attune.Statuses {
+	for _, status := range lifecycle.Statuses {
 		execution := b.ended(t, action, status)
 		for _, decision := range []string{"", "failed", "stale", "retried", "released", "discarded"} {
 			deadLetters = append(deadLetters, b.deadLetter(t, func(r *deadLetterRow) {
@@ -391,9 +391,9 @@ func TestTheVerdictPredictsTheRequeue(t *testing.T) {
 		deadLetters = append(deadLetters,
 			b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
 	}
-	parent := b.ended(t, action, attune.StatusCancelled)
-	orphan := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Parent = &parent })
-	gone := b.ended(t, action, attune.StatusFailed)
+	parent := b.ended(t, action, lifecycle.StatusCancelled)
+	orphan := b.ended(t, action, lifecycle.StatusFailed, func(e *testkit.ExecutionRow) { e.Parent = &parent })
+	gone := b.ended(t, action, lifecycle.StatusFailed)
 	testkit.Exec(t, b.store, `update execution set action = null where id = $1`, gone)
 	for _, execution := range []int64{orphan, gone} {
 		deadLetters = append(deadLetters, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -19,7 +19,7 @@ func (b *bundle) asking(t *testing.T) (execution, id int64) {
 	t.Helper()
 	action := testkit.Action(t, b.store, "pk.ask")
 	execution = testkit.Execution(t, b.store, action,
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	id = int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt, response_schema) VALUES ($1, 'deploy?', '{"ok": {"type": "boolean", "required": true}}')
 		RETURNING id`, execution))
 	return execution, id
@@ -35,13 +35,13 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 	require.Equal(t, execution, plan.Execution)
 	require.Equal(t, "deploy?", plan.Prompt)
 	require.True(t, plan.Completes)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, execution))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, execution))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT (SELECT count(*) FROM operator_audit) + (SELECT count(*) FROM outbox) + (SELECT count(*) FROM inquiry WHERE status <> 'pending')`))
 
 	receipt, err := b.operator.Answer(testkit.Context(t), plan.AnswerRequest)
 	require.NoError(t, err)
 	require.Equal(t, *plan, receipt.AnswerPlan)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, execution))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, execution))
 	require.Equal(t, 2, receipt.Messages)
 	sent := b.sent.take()
 	require.Equal(t, message.TypeExecutionCompleted, sent[0].Type)

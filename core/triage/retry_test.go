@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -18,7 +18,7 @@ import (
 )
 
 // ended inserts an execution with an end.
-func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status,
+func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status lifecycle.Status,
 	options ...func(*testkit.ExecutionRow),
 ) int64 {
 	t.Helper()
@@ -30,7 +30,8 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
-	id := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"n": 7} })
+	id := b.ended(t, action, lifecycle.StatusFailed,
+		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"n": 7} })
 
 	receipt, err := b.operator.RetryExecution(t.Context(), id, "the disk is free again")
 	require.NoError(t, err)
@@ -45,7 +46,7 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 		  AND enforcement IS NULL AND config = '{"n": 7}'`, receipt.Execution, id))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry
 		WHERE failed = $1 AND execution = $2 AND due <= now() AND requested_by = 'ann@desk'`, id, receipt.Execution))
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, id), "the ended execution stays unchanged")
+	require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b.store, id), "the ended execution stays unchanged")
 
 	sent := b.sent.take()
 	require.Len(t, sent, 1)
@@ -64,19 +65,19 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 
 	// It runs like any other.
 	require.Equal(t, 1, b.dispatch(t, receipt.Execution).Granted)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, receipt.Execution))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, receipt.Execution))
 }
 
 func TestAnOperatorCanRetryEveryEndRepeatedly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	for _, status := range attune.TerminalStatuses {
+	for _, status := range lifecycle.TerminalStatuses {
 		_, err := b.operator.RetryExecution(t.Context(), b.ended(t, action, status), "")
 		require.NoError(t, err, status)
 	}
 	none := int32(0)
-	id := b.ended(t, action, attune.StatusFailed,
+	id := b.ended(t, action, lifecycle.StatusFailed,
 		func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &none, 9 })
 	first, err := b.operator.RetryExecution(t.Context(), id, "")
 	require.NoError(t, err, "max_retries binds the engine")
@@ -98,7 +99,7 @@ func TestRefusedRetries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	for _, status := range attune.Statuses {
+	for _, status := range lifecycle.Statuses {
 		if status.Terminal() {
 			continue
 		}
@@ -111,12 +112,12 @@ func TestRefusedRetries(t *testing.T) {
 	require.ErrorContains(t, err, "execution 4711")
 
 	// Another program's retry counts, although it is not recorded here.
-	id := b.ended(t, action, attune.StatusFailed)
+	id := b.ended(t, action, lifecycle.StatusFailed)
 	other := testkit.Execution(t, b.store, action,
 		func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
 	_, err = b.operator.RetryExecution(t.Context(), id, "")
 	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: other}).Error())
-	id = b.ended(t, action, attune.StatusFailed)
+	id = b.ended(t, action, lifecycle.StatusFailed)
 	uncounted := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.OriginalExecution = &id }).ID
 	_, err = b.operator.RetryExecution(t.Context(), id, "")
 	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: uncounted}).Error())
@@ -130,7 +131,7 @@ func TestRefusedRetries(t *testing.T) {
 func TestConcurrentOperatorsCreateOneRetry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusAbandoned)
+	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), lifecycle.StatusAbandoned)
 	const operators = 8
 	receipts, failures := make([]*triage.RetryReceipt, operators), make([]error, operators)
 	var group sync.WaitGroup
@@ -168,7 +169,7 @@ func TestConcurrentOperatorsCreateOneRetry(t *testing.T) {
 func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusTimeout)
+	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), lifecycle.StatusTimeout)
 	ctx := testkit.Context(t)
 	first := testkit.Begin(t, b.store)
 	_, err := first.Exec(ctx,
@@ -199,7 +200,7 @@ func TestEnginesAndOperatorsCreateOneRetryOfEach(t *testing.T) {
 	const n = 30
 	ids := make([]int64, n)
 	for i := range ids {
-		ids[i] = b.ended(t, action, attune.StatusFailed)
+		ids[i] = b.ended(t, action, lifecycle.StatusFailed)
 	}
 	policy := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
 	begin := make(chan struct{})

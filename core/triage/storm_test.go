@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -172,7 +172,7 @@ func TestClearDecidesAgainWhenAQueuedExecutionEnds(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Equal(t, []int{3, 2, 1}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
 	require.Len(t, b.ends(t), 2)
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[2]))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[2]))
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
 	b.invariants(t)
 }

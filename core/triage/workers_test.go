@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/triage"
@@ -244,16 +244,16 @@ func TestAPlanOfADrainNamesTheOtherWorkers(t *testing.T) {
 	zoned := testkit.Action(t, b.store, "pk.zoned",
 		func(a *testkit.ActionRow) { a.WorkerSelector = map[string]any{"zone": "a"} })
 	state := testkit.State(t, b.store, plain, 99)
-	at := func(action testkit.ActionRow, status attune.Status) {
+	at := func(action testkit.ActionRow, status lifecycle.Status) {
 		testkit.Execution(t, b.store, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &id, status, &state.ID })
 	}
-	at(plain, attune.StatusRunning)
-	at(plain, attune.StatusCanceling)
-	at(plain, attune.StatusCompleted)
-	at(plain, attune.StatusScheduled)
-	at(plain, attune.StatusScheduled)
-	at(zoned, attune.StatusScheduled)
+	at(plain, lifecycle.StatusRunning)
+	at(plain, lifecycle.StatusCanceling)
+	at(plain, lifecycle.StatusCompleted)
+	at(plain, lifecycle.StatusScheduled)
+	at(plain, lifecycle.StatusScheduled)
+	at(zoned, lifecycle.StatusScheduled)
 
 	plan, err := b.operator.PlanWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.DrainWorker, Worker: "w"})
 	require.NoError(t, err)
@@ -291,7 +291,7 @@ func TestForgetting(t *testing.T) {
 		return id
 	}
 	slots := testkit.State(t, b.store, action, 99)
-	has := func(worker int64, status attune.Status) {
+	has := func(worker int64, status lifecycle.Status) {
 		id := testkit.Execution(t, b.store, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 		if !status.Terminal() {
@@ -303,10 +303,10 @@ func TestForgetting(t *testing.T) {
 
 	worker("works", func(*testkit.WorkerRow) {})
 	worker("leaves", func(w *testkit.WorkerRow) { w.Status, w.Draining = "inactive", true })
-	has(worker("died", silent), attune.StatusRunning)
-	has(worker("killed", silent), attune.StatusScheduled)
-	has(worker("stopped", left), attune.StatusScheduled)
-	has(worker("halted", left), attune.StatusRunning)
+	has(worker("died", silent), lifecycle.StatusRunning)
+	has(worker("killed", silent), lifecycle.StatusScheduled)
+	has(worker("stopped", left), lifecycle.StatusScheduled)
+	has(worker("halted", left), lifecycle.StatusRunning)
 	full, read := worker("full", left), worker("read", left)
 	for range 2 {
 		outcome := link.Publisher().Publish(ctx,
@@ -338,7 +338,7 @@ func TestForgetting(t *testing.T) {
 	reader.Stop()
 
 	drained := worker("drained", func(w *testkit.WorkerRow) { silent(w); w.Cordoned, w.Draining = true, true })
-	has(drained, attune.StatusCompleted)
+	has(drained, lifecycle.StatusCompleted)
 	_, err = b.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
 	receipt, err := forgetter.ActOnWorker(ctx,

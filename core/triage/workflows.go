@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -16,7 +16,7 @@ var ErrNoWorkflow = errors.New("it is no workflow")
 // WorkflowEndedError reports that a workflow has ended.
 type WorkflowEndedError struct {
 	Execution int64
-	Status    attune.Status
+	Status    lifecycle.Status
 }
 
 // Error names the workflow and its status.
@@ -63,7 +63,7 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 		if err != nil {
 			return nil, fmt.Errorf("lock workflow %d: %w", execution, err)
 		}
-		if status := attune.Status(row.Status); status.Terminal() || !row.Open {
+		if status := lifecycle.Status(row.Status); status.Terminal() || !row.Open {
 			return nil, &WorkflowEndedError{Execution: execution, Status: status}
 		}
 		receipt := &WorkflowReceipt{

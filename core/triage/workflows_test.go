@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -15,7 +15,7 @@ import (
 func (b *bundle) workflow(t *testing.T, ref string) int64 {
 	t.Helper()
 	action := testkit.Action(t, b.store, ref)
-	e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	testkit.Exec(t, b.store, `
 		with d as (
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
@@ -114,7 +114,7 @@ func TestAnUnknownOrEndedWorkflowIsNotPaused(t *testing.T) {
 	_, err = b.operator.PauseWorkflow(t.Context(), id, "")
 	var ended *triage.WorkflowEndedError
 	require.ErrorAs(t, err, &ended)
-	require.Equal(t, attune.StatusCompleted, ended.Status)
+	require.Equal(t, lifecycle.StatusCompleted, ended.Status)
 }
 
 // Workflows have no queue: an override would have no effect, so it is refused.

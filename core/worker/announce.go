@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -35,7 +35,7 @@ type announcement struct {
 	execution        int64
 	action           *int64
 	ref              string
-	status, previous attune.Status
+	status, previous lifecycle.Status
 	result           string // JSON
 	at               time.Time
 }
@@ -70,7 +70,7 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 	var messages []broker.Message
 	payloads := make([]message.ExecutionCompleted, len(ended))
 	for i, e := range ended {
-		if e.status == attune.StatusCancelled || a.statuses {
+		if e.status == lifecycle.StatusCancelled || a.statuses {
 			messages = append(messages, a.changed(e.execution, e.ref, e.previous, e.status, e.at))
 		}
 		payloads[i] = e.payload()
@@ -93,7 +93,7 @@ func (a *announcer) started(jobs []*job) {
 	var messages []broker.Message
 	for _, j := range jobs {
 		messages = append(messages,
-			a.changed(j.id, j.row.ActionRef, attune.StatusScheduled, attune.StatusRunning, time.Now().UTC()))
+			a.changed(j.id, j.row.ActionRef, lifecycle.StatusScheduled, lifecycle.StatusRunning, time.Now().UTC()))
 	}
 	a.put(messages, false)
 }
@@ -223,12 +223,12 @@ func (e announcement) payload() message.ExecutionCompleted {
 		payload.ActionID = *e.action
 	}
 	if size := len(e.result); size > 0 && size <= resultInMessage {
-		payload.Result = bounds.Copy(json.RawMessage(e.result), resultInMessage)
+		payload.Result = jsonvalue.Copy(json.RawMessage(e.result), resultInMessage)
 	}
 	return payload
 }
 
-func (a *announcer) changed(execution int64, ref string, from, to attune.Status, at time.Time) broker.Message {
+func (a *announcer) changed(execution int64, ref string, from, to lifecycle.Status, at time.Time) broker.Message {
 	return encode(a, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
 		ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
 	})

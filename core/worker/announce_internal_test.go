@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/telemetry"
 )
@@ -58,7 +58,7 @@ func TestAnnouncer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { a.run(ctx) })
-		a.add(t.Context(), []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted, result: `{}`}})
+		a.add(t.Context(), []announcement{{execution: 7, ref: "a.b", status: lifecycle.StatusCompleted, result: `{}`}})
 		require.True(t, a.flush(t.Context()))
 		cancel()
 		wg.Wait()
@@ -73,7 +73,7 @@ func TestAnnouncer(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
 		a.add(t.Context(),
-			[]announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
+			[]announcement{{execution: 7, status: lifecycle.StatusCancelled, previous: lifecycle.StatusRunning}})
 		batch := a.dequeue()
 		require.Len(t, batch, 2)
 		require.Equal(t, message.TypeExecutionStatusChanged, batch[0].Type)
@@ -114,8 +114,8 @@ func (r *readers) QueueState(context.Context, string) (broker.QueueState, error)
 func TestCompletionsAreBatchedWhileAnEngineConsumesBatches(t *testing.T) {
 	t.Parallel()
 	ended := []announcement{
-		{execution: 7, ref: "a.b", status: attune.StatusCompleted},
-		{execution: 8, ref: "a.b", status: attune.StatusFailed},
+		{execution: 7, ref: "a.b", status: lifecycle.StatusCompleted},
+		{execution: 8, ref: "a.b", status: lifecycle.StatusFailed},
 	}
 	kinds := func(messages []broker.Message) (list []string) {
 		for _, m := range messages {

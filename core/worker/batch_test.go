@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -58,9 +58,9 @@ func TestABatchStartsEachExecutionOnce(t *testing.T) {
 	for i, id := range ids {
 		status, _ := b.await(t, id)
 		if i > 1 {
-			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, lifecycle.StatusCompleted, status)
 		} else if i == 1 {
-			require.Equal(t, attune.StatusCancelled, status)
+			require.Equal(t, lifecycle.StatusCancelled, status)
 		}
 	}
 	testkit.Eventually(t, func() bool {
@@ -93,7 +93,7 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	b.worker(t, counting(&starts, release), func(c *worker.Config) { c.SingleMessages = true })
 	for _, id := range ids {
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 	}
 	require.EqualValues(t, 7, starts.Load())
 }
@@ -115,7 +115,7 @@ func TestABatchWithAMalformedElementIsDeadLettered(t *testing.T) {
 	}))
 	for _, id := range ids {
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 	}
 	deadLetters := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 10})
 	require.NoError(t, deadLetters.Start(testkit.Context(t)))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -32,7 +32,7 @@ func TestResultsAreBounded(t *testing.T) {
 		id := b.schedule(t, w, action, nil)
 		b.dispatch(t, w, id)
 		status, r := b.await(t, id)
-		require.NotEqual(t, attune.StatusCancelled, status)
+		require.NotEqual(t, lifecycle.StatusCancelled, status)
 		require.LessOrEqual(t, size(id), most+1000) // spaces between members
 		return id, r
 	}
@@ -132,7 +132,7 @@ func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) 
 	t.Helper()
 	for range n {
 		execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+			row.Worker, row.Status, row.Attempt = &id, lifecycle.StatusScheduled, 1
 		}).ID
 		executions = append(executions, execution)
 		b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
@@ -106,7 +106,7 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 		switch {
 		case !c.roster.inHand(row.ID):
 			delete(asked, row.ID)
-		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
+		case row.Status == lifecycle.StatusCanceling, row.Status == lifecycle.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
 			delete(asked, row.ID)
 		case c.roster.interruptExcept(row.ID, c.inForce(row), ErrTaken):
@@ -147,9 +147,9 @@ func (c *canceller) poll(ctx context.Context) error {
 	}
 	for _, row := range rows {
 		switch {
-		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
+		case row.Status == lifecycle.StatusCanceling, row.Status == lifecycle.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
-		case row.Status == attune.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil &&
+		case row.Status == lifecycle.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil &&
 			*row.Worker == c.worker:
 		default:
 			if c.roster.interruptExcept(row.ID, c.inForce(row), ErrTaken) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker"
@@ -90,7 +90,7 @@ func TestCancelAgainstTheStart(t *testing.T) {
 	}
 	started := strings.Fields(string(text))
 	for i, id := range ids {
-		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id))
 		if outcomes[i].Outcome == cancellation.Cancelled {
 			require.NotContains(t, started, idText(id), "S15: it was acknowledged as cancelled")
 			require.Equal(t, 1,
@@ -185,7 +185,7 @@ func TestCancelDuringTheStart(t *testing.T) {
 		b.cancel(t, w, id)
 	}
 	status, _ := b.await(t, id)
-	require.Equal(t, attune.StatusCancelled, status)
+	require.Equal(t, lifecycle.StatusCancelled, status)
 }
 
 // The result and the announcement of the worker name the author and the reason of a cancel.
@@ -200,7 +200,7 @@ func TestTheWorkersResultNamesTheReasonOfACancel(t *testing.T) {
 	require.NoError(t, err)
 	b.cancel(t, w, id)
 	status, r := b.await(t, id)
-	require.Equal(t, attune.StatusCancelled, status)
+	require.Equal(t, lifecycle.StatusCancelled, status)
 	require.True(t, r.Cancelled)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1
 		and result->>'message' = 'wrong host' and result->>'cancelled_by' = 'ann' and result->>'error' = 'Execution cancelled by user'`, id))
@@ -221,7 +221,7 @@ func TestCancelWithoutItsQueue(t *testing.T) {
 	_, err := b.stop(t.Context(), id)
 	require.NoError(t, err)
 	status, r := b.await(t, id)
-	require.Equal(t, attune.StatusCancelled, status)
+	require.Equal(t, lifecycle.StatusCancelled, status)
 	require.True(t, r.Cancelled)
 	b.requireOneEnd(t, id)
 }
@@ -256,14 +256,14 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 		b.cancel(t, w, asked)
 	}
 	status, _ := b.await(t, asked)
-	require.Equal(t, attune.StatusCancelled, status, "the row says so after its message")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, forged))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, strange))
+	require.Equal(t, lifecycle.StatusCancelled, status, "the row says so after its message")
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, forged))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, strange))
 	_, err := b.stop(t.Context(), forged)
 	require.NoError(t, err)
 	b.cancel(t, w, forged)
 	status, _ = b.await(t, forged)
-	require.Equal(t, attune.StatusCancelled, status)
+	require.Equal(t, lifecycle.StatusCancelled, status)
 }
 
 // awaitDeadLetters waits until n messages are in the dead-letter queue.

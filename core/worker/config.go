@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/token"
@@ -23,7 +23,7 @@ const (
 	KillGraceDefault         = 5 * time.Second
 	MaxConcurrentDefault     = 10
 	MaxOutputBytesDefault    = 10 << 20
-	MaxResultBytesDefault    = bounds.Bytes
+	MaxResultBytesDefault    = jsonvalue.Bytes
 	QueueTTLDefault          = 300 * time.Second
 	ShutdownTimeoutDefault   = 30 * time.Second
 	StaleAfterDefault        = 90 * time.Second

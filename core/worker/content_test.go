@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -78,7 +78,7 @@ func TestCoreActionsAsFilesAndBuiltIn(t *testing.T) {
 					b.runtime(t, "core.shell", "Shell", shellRuntime))
 			}
 			status, r := b.run(t, w, noop, map[string]any{"exit_code": 3})
-			require.Equal(t, attune.StatusFailed, status)
+			require.Equal(t, lifecycle.StatusFailed, status)
 			require.Equal(t, 3, r.ExitCode)
 			require.Equal(t, "Command exited with code 3", r.Error)
 			require.Empty(t, r.Data)
@@ -87,7 +87,7 @@ func TestCoreActionsAsFilesAndBuiltIn(t *testing.T) {
 			id := b.schedule(t, w, echo, map[string]any{"message": "hi"})
 			b.dispatch(t, w, id)
 			status, r = b.await(t, id)
-			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, lifecycle.StatusCompleted, status)
 			require.Equal(t, "hi", r.Stdout)
 			require.NotContains(t, b.keys(t, id), "data")
 			id = b.schedule(t, w, echo, map[string]any{})
@@ -181,10 +181,10 @@ func TestInlineCode(t *testing.T) {
 			status, r := b.run(t, w, action, params)
 			require.Equal(t, c.want, r.Stdout, "%+v", r)
 			if c.failure == "" {
-				require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+				require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 				return
 			}
-			require.Equal(t, attune.StatusFailed, status)
+			require.Equal(t, lifecycle.StatusFailed, status)
 			require.Contains(t, r.Error, c.failure)
 		})
 	}
@@ -260,7 +260,7 @@ func TestEnvironment(t *testing.T) {
 		}
 		b.dispatch(t, w, id)
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+		require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 		all := map[string]string{}
 		for line := range strings.Lines(r.Stdout) {
 			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -355,7 +355,7 @@ func TestEnvironment(t *testing.T) {
 		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}' where id = $1`, id)
 		b.dispatch(t, other, id)
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		require.NotContains(t, r.Stdout, "ATTUNE_API_TOKEN")
 	})
 }
@@ -397,7 +397,7 @@ func TestInterpreters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status, r := b.run(t, c.on, b.described(t, c.ref, "x.py", c.runtime, false), nil)
-			require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+			require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 			require.Equal(t, c.want, r.Stdout)
 		})
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -49,19 +49,19 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, b.store, "select count(*) from worker where last_heartbeat > $1 and status = 'active' and draining", before) == 1
 		}, waitTimeout, "its heartbeats continue, without an error status")
-		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
+		require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, running))
 		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", running)
 		b.cancel(t, w, running)
 		status, _ := b.await(t, running)
-		require.Equal(t, attune.StatusCancelled, status)
+		require.Equal(t, lifecycle.StatusCancelled, status)
 		b.queue(t, w, 0, 2)
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting),
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, waiting),
 			"a draining worker starts nothing")
 
 		b.drainRow(t, false)
 		for _, id := range []int64{waiting, late} {
 			status, _ = b.await(t, id)
-			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, lifecycle.StatusCompleted, status)
 		}
 		b.queue(t, w, 1, 0)
 	}
@@ -80,7 +80,7 @@ func TestADrainingWorkerStops(t *testing.T) {
 	b.queue(t, w, 0, 0)
 	b.stopReleased(t, w, release)
 	status, _ := b.await(t, running)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and cordoned and not draining"))
 	again := b.worker(t)
 	require.Equal(t, w.ID(), again.ID())
@@ -132,7 +132,7 @@ func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
 	testkit.Eventually(t, func() bool { // a concurrent heartbeat may undo it, the next one repeats it
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and draining") == 1
 	}, waitTimeout)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, running))
 	const seen = "select (extract(epoch from heartbeat_seen) * 1000000)::bigint from worker"
 	for range 3 { // heartbeats continue
 		before := testkit.Count(t, b.store, seen)
@@ -142,8 +142,8 @@ func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
 	release()
 	<-stopped
 	require.Equal(t, 1, leaving, "heartbeats do not undo it")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, running))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, running))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and not draining"))
 }
 

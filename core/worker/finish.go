@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -110,7 +110,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 			return parts
 		},
 		Alone: func(_ context.Context, e *ends, _ batch.Failure) bool {
-			e.list[0].status = attune.StatusFailed
+			e.list[0].status = lifecycle.StatusFailed
 			e.list[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
 			e.list[0].secrets = nil
 			return true
@@ -208,7 +208,7 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 		}
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-			previous: attune.StatusRunning, result: stored(e, row.Words), at: at(row.FinishedAt),
+			previous: lifecycle.StatusRunning, result: stored(e, row.Words), at: at(row.FinishedAt),
 		})
 		delete(open, row.ID)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -229,16 +229,16 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 	for _, j := range jobs {
 		row, ok := won[j.id]
 		ok = ok && (j.attempt == 0 || j.attempt == row.Attempt)
-		if ok && row.Status == attune.StatusRunning && in.roster.started(j, row) {
+		if ok && row.Status == lifecycle.StatusRunning && in.roster.started(j, row) {
 			delete(won, j.id)
 			running = append(running, j)
 			continue
 		}
-		if ok && row.Status != attune.StatusRunning {
+		if ok && row.Status != lifecycle.StatusRunning {
 			delete(won, j.id)
 			cancelled = append(cancelled, announcement{
 				execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-				previous: attune.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
+				previous: lifecycle.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
 			})
 		} else {
 			refused = append(refused, j)
@@ -313,7 +313,7 @@ func (in *intake) returnUnstarted(j *job, end ending, logger *slog.Logger) {
 			for _, row := range rows {
 				in.announcer.add(in.life, []announcement{{
 					execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-					previous: attune.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
+					previous: lifecycle.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
 				}})
 			}
 			break

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/worker"
@@ -44,7 +44,7 @@ func TestAVersionConstraintIsMetByADetectedInterpreter(t *testing.T) {
 	testkit.Exec(t, b.store, `insert into runtime (ref, name, aliases, distributions) values ('core.python', 'Python', '{python3}', '{}')
 		on conflict (ref) do nothing`)
 	request := b.requester(t)
-	end := func(ref, constraint string) (status attune.Status, r result) {
+	end := func(ref, constraint string) (status lifecycle.Status, r result) {
 		action := testkit.Action(t, b.store, ref, func(row *testkit.ActionRow) { row.Entrypoint = script })
 		testkit.Exec(t, b.store, `update action set runtime = (select id from runtime where ref = 'core.python'),
 			runtime_version_constraint = $2 where id = $1`, action.ID, constraint)
@@ -59,10 +59,10 @@ func TestAVersionConstraintIsMetByADetectedInterpreter(t *testing.T) {
 		return testkit.StatusOf(t, b.store, id), r
 	}
 	status, r := end("pk.met", ">=3.11,<4")
-	require.Equal(t, attune.StatusCompleted, status, r.Error)
+	require.Equal(t, lifecycle.StatusCompleted, status, r.Error)
 	require.Equal(t, "placed\n", r.Stdout)
 	status, r = end("pk.unmet", ">=3.12")
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, "no compatible worker: 1 live worker lacks runtime python >=3.12", r.Error)
 }
 

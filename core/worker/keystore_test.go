@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -45,13 +45,13 @@ func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
 	b.key(t, "probe.keys.pin", "pin", "action", action, "plain-pin", "")
 
 	status, r := b.run(t, w, action, map[string]any{"region": "asked", "user": "u"})
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	const marker = `{"$attune_secret":true,"redacted":true}`
 	require.JSONEq(t, `{"region":"eu-west","user":"u","token":{"value":`+marker+`},"limit":12345678901234567,"pin":`+
 		marker+`}`, string(r.Data))
 
 	status, r = b.run(t, w, other, nil)
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	require.JSONEq(t, `{"region":"eu-west","token":`+marker+`}`, string(r.Data),
 		"neither keys of another pack nor of another action")
 	for _, text := range []string{"system-token", "pack-token"} {
@@ -82,16 +82,16 @@ func TestKeysThatCannotBeOpened(t *testing.T) {
 			b.key(t, "sys.token", "token", "system", plain, "system-token", "k")
 
 			status, r := b.run(t, w, declares, nil)
-			require.Equal(t, attune.StatusFailed, status)
+			require.Equal(t, lifecycle.StatusFailed, status)
 			require.Equal(t, "open the key sys.token for the parameter token: "+c.why, r.Error)
 			status, r = b.run(t, w, plain, map[string]any{"user": "u"})
-			require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+			require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 			require.JSONEq(t, `{"user":"u"}`, string(r.Data))
 			require.Contains(t, log.String(), `"key":"sys.token"`)
 
 			b.key(t, "probe.plain.own", "own", "action", plain, "own-token", "k")
 			status, r = b.run(t, w, plain, nil)
-			require.Equal(t, attune.StatusFailed, status)
+			require.Equal(t, lifecycle.StatusFailed, status)
 			require.Equal(t, "open the key probe.plain.own for the parameter own: "+c.why, r.Error)
 		})
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/worker"
@@ -92,13 +92,13 @@ func TestANameBelongsToOneProcess(t *testing.T) {
 	require.Equal(t, []any{os.Getpid(), int64(1), older.ID()}, []any{taken.PID, taken.Running, taken.Worker})
 	require.NotEmpty(t, taken.Host)
 	require.Less(t, taken.Silent, time.Minute)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, running))
 
 	younger := b.worker(t, func(c *worker.Config) { c.Replace = true })
 	supervisetest.Closed(t, "the end of the older worker", older.Done())
-	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, running))
+	require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, b.store, running))
 	status, _ := b.run(t, younger, b.core(t, "core.noop"), nil)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
 }
@@ -183,8 +183,8 @@ func TestExecutionsThatOnlyTheirRowsCallRunningAreEnded(t *testing.T) {
 	testkit.Hold(t, b.store, inHand, state)
 	b.dispatch(t, w, inHand)
 	b.awaitRunning(t, inHand)
-	for status, end := range map[string]attune.Status{
-		"running": attune.StatusAbandoned, "canceling": attune.StatusCancelled,
+	for status, end := range map[string]lifecycle.Status{
+		"running": lifecycle.StatusAbandoned, "canceling": lifecycle.StatusCancelled,
 	} {
 		id := b.schedule(t, w, noop, nil)
 		testkit.Exec(t, b.store, "update execution set status = $2::text::execution_status_enum where id = $1", id,
@@ -194,7 +194,7 @@ func TestExecutionsThatOnlyTheirRowsCallRunningAreEnded(t *testing.T) {
 		require.Equal(t, end, ended)
 		require.Contains(t, r.Error, "does not run this execution")
 	}
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, inHand))
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, inHand))
 	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", inHand)
 	b.await(t, inHand)
 }
@@ -211,7 +211,7 @@ func TestDispatch(t *testing.T) {
 		id := b.schedule(t, w, b.script(t, "once.only", "echo ran >> "+file, nil), nil)
 		b.dispatch(t, w, id, id, id)
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		b.dispatch(t, w, id) // long after the end (upstream 32)
 		b.drained(t, w)
 		text, err := os.ReadFile(file)
@@ -225,10 +225,10 @@ func TestDispatch(t *testing.T) {
 		id := b.schedule(t, w, b.core(t, "core.noop"), nil)
 		b.dispatchAttempt(t, w, 7, id)
 		b.drained(t, w)
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, id))
 		b.dispatchAttempt(t, w, 0, id) // an engine that names no attempt
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 	})
 
 	// A forged or doubled dispatch that starts nothing does not keep away the one that does, in any order.
@@ -252,7 +252,7 @@ func TestDispatch(t *testing.T) {
 		}
 		for _, id := range ids {
 			status, _ := b.await(t, id)
-			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, lifecycle.StatusCompleted, status)
 		}
 		b.drained(t, w)
 		text, err := os.ReadFile(file)
@@ -267,7 +267,7 @@ func TestDispatch(t *testing.T) {
 		testkit.Exec(t, b.store, "update execution set status = 'running' where id = $1", id)
 		b.dispatch(t, w, id)
 		b.drained(t, w)
-		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, id))
 	})
 
 	t.Run("AnotherWorkersExecutionIsNotRun", func(t *testing.T) {
@@ -275,11 +275,11 @@ func TestDispatch(t *testing.T) {
 		other := testkit.Worker(t, b.store, "another worker")
 		action := b.core(t, "core.echo")
 		id := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-			row.Worker, row.Status, row.Attempt = &other.ID, attune.StatusScheduled, 1
+			row.Worker, row.Status, row.Attempt = &other.ID, lifecycle.StatusScheduled, 1
 		}).ID
 		b.dispatch(t, w, id)
 		b.drained(t, w)
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, id))
 	})
 
 	t.Run("AMalformedDispatchIsDeadLettered", func(t *testing.T) {
@@ -301,7 +301,7 @@ func (b *bundle) drained(t testing.TB, w *worker.Worker) {
 			row.Entrypoint = "core.noop"
 		})
 	status, _ := b.run(t, w, action, nil)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 }
 
 // S15: a cancel wins or loses cleanly at any time.
@@ -320,7 +320,7 @@ func TestCancel(t *testing.T) {
 			b.cancel(t, w, id)
 			b.dispatch(t, w, id)
 			testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, waitTimeout)
-			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+			require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id))
 			require.Zero(t, testkit.Count(t, b.store,
 				"select count(*) from execution where id = $1 and started_at is not null", id))
 		})
@@ -334,7 +334,7 @@ func TestCancel(t *testing.T) {
 		b.cancel(t, w, id) // an existing engine may send it before its row is committed
 		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", id)
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusCancelled, status)
+		require.Equal(t, lifecycle.StatusCancelled, status)
 		require.True(t, r.Cancelled)
 		require.False(t, r.Succeeded)
 		require.Equal(t, -1, r.ExitCode)
@@ -351,7 +351,7 @@ func TestCancel(t *testing.T) {
 		b.awaitRunning(t, id)
 		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", id)
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusCancelled, status)
+		require.Equal(t, lifecycle.StatusCancelled, status)
 		require.True(t, r.Cancelled)
 	})
 
@@ -374,10 +374,10 @@ func TestCancel(t *testing.T) {
 		id := b.schedule(t, w, b.core(t, "core.noop"), nil)
 		b.dispatch(t, w, id)
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		b.cancel(t, w, id, 987654321)
 		b.drained(t, w)
-		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+		require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id))
 		require.Len(t, b.completions(id), 1)
 	})
 }
@@ -418,7 +418,7 @@ func TestManyAtOnce(t *testing.T) {
 	b.dispatch(t, w, ids...)
 	for _, id := range ids {
 		status, _ := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		require.Len(t, b.completions(id), 1)
 	}
 }
@@ -455,12 +455,12 @@ func TestDrain(t *testing.T) {
 		b.awaitRunning(t, running)
 		b.stopReleased(t, w, release)
 		status, _ := b.await(t, running)
-		require.Equal(t, attune.StatusCompleted, status, "upstream 31")
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
+		require.Equal(t, lifecycle.StatusCompleted, status, "upstream 31")
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
 		next := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
 		require.Equal(t, w.ID(), next.ID())
 		status, _ = b.await(t, waiting)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 	})
 
 	t.Run("ALateExecutionIsStoppedAndReported", func(t *testing.T) {
@@ -472,7 +472,7 @@ func TestDrain(t *testing.T) {
 		b.awaitRunning(t, id)
 		w.Stop()
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Contains(t, r.Error, "worker shut down")
 	})
 }
@@ -502,14 +502,14 @@ func TestConnectionLoss(t *testing.T) {
 	}, waitTimeout)
 	release()
 	status, _ := b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 	next := b.schedule(t, w, b.core(t, "core.noop"), nil)
 	dispatch := b.dispatchOf(t, w, 1, next)
 	testkit.Eventually(t, func() bool { // the cut may reach this connection only now
 		return b.engine.Publisher().Publish(testkit.Context(t), []broker.Message{dispatch})[0].Err == nil
 	}, waitTimeout)
 	status, _ = b.await(t, next)
-	require.Equal(t, attune.StatusCompleted, status, "the worker consumes again")
+	require.Equal(t, lifecycle.StatusCompleted, status, "the worker consumes again")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
 	}, waitTimeout)
@@ -538,7 +538,7 @@ func TestAWorkerWithoutBrokerReportsAnError(t *testing.T) {
 		}, waitTimeout)
 	}
 	release()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == lifecycle.StatusCompleted },
 		waitTimeout)
 	w.Stop()
 	require.Empty(t, b.completions(id), "the engine's sweep finds it")
@@ -565,7 +565,7 @@ func TestKilledWorker(t *testing.T) {
 	state := testkit.State(t, b.store, long, 2)
 	schedule := func(action testkit.ActionRow) int64 {
 		return testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-			row.Worker, row.Status, row.Attempt, row.AdmissionState = &id, attune.StatusScheduled, 1, &state.ID
+			row.Worker, row.Status, row.Attempt, row.AdmissionState = &id, lifecycle.StatusScheduled, 1, &state.ID
 		}).ID
 	}
 	running, waiting := schedule(long), schedule(b.core(t, "core.noop"))
@@ -593,10 +593,10 @@ func TestKilledWorker(t *testing.T) {
 	w := b.worker(t)
 	require.Equal(t, id, w.ID())
 	status, r := b.await(t, running)
-	require.Equal(t, attune.StatusAbandoned, status, "its process has ended, and it does not run twice")
+	require.Equal(t, lifecycle.StatusAbandoned, status, "its process has ended, and it does not run twice")
 	require.Contains(t, r.Error, "process ended")
 	status, _ = b.await(t, waiting)
-	require.Equal(t, attune.StatusCompleted, status, "upstream 33: an unstarted execution is not lost")
+	require.Equal(t, lifecycle.StatusCompleted, status, "upstream 33: an unstarted execution is not lost")
 	require.Len(t, b.completions(running), 1)
 }
 
@@ -621,7 +621,7 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	var ids []int64
 	for _, action := range []testkit.ActionRow{long, long, noop, noop} {
 		execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+			row.Worker, row.Status, row.Attempt = &id, lifecycle.StatusScheduled, 1
 		}).ID
 		testkit.Hold(t, b.store, execution, 1)
 		ids = append(ids, execution)
@@ -638,9 +638,9 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	t.Cleanup(w.Stop)
 	for i, execution := range ids {
 		status, _ := b.await(t, execution)
-		require.Equal(t, []attune.Status{
-			attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted,
-			attune.StatusCompleted,
+		require.Equal(t, []lifecycle.Status{
+			lifecycle.StatusAbandoned, lifecycle.StatusAbandoned, lifecycle.StatusCompleted,
+			lifecycle.StatusCompleted,
 		}[i], status)
 		require.Len(t, b.completions(execution), 1)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker"
@@ -149,7 +149,7 @@ func (b *bundle) schedule(t testing.TB, w *worker.Worker, action testkit.ActionR
 	t.Helper()
 	id := w.ID()
 	return testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-		row.Worker, row.Status, row.Attempt, row.Config = &id, attune.StatusScheduled, 1, config
+		row.Worker, row.Status, row.Attempt, row.Config = &id, lifecycle.StatusScheduled, 1, config
 	}).ID
 }
 
@@ -198,7 +198,7 @@ func (b *bundle) dispatchBatch(t testing.TB, w *worker.Worker, executions ...int
 }
 
 // run schedules and dispatches one execution and waits for its end.
-func (b *bundle) run(t testing.TB, w *worker.Worker, action testkit.ActionRow, config any) (attune.Status, result) {
+func (b *bundle) run(t testing.TB, w *worker.Worker, action testkit.ActionRow, config any) (lifecycle.Status, result) {
 	t.Helper()
 	id := b.schedule(t, w, action, config)
 	b.dispatch(t, w, id)
@@ -248,7 +248,7 @@ type result struct {
 }
 
 // await waits for the completion message and returns the status and the result of the row.
-func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
+func (b *bundle) await(t testing.TB, execution int64) (lifecycle.Status, result) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, waitTimeout,
 		"execution %d was not completed", execution)
@@ -264,7 +264,7 @@ func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 
 func (b *bundle) awaitRunning(t testing.TB, execution int64) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == attune.StatusRunning },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == lifecycle.StatusRunning },
 		waitTimeout,
 		"execution %d did not start", execution)
 }

@@ -3,7 +3,7 @@ package worker
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Metrics measures a worker. A nil *Metrics measures nothing.
@@ -55,7 +55,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) ended(status attune.Status) {
+func (m *Metrics) ended(status lifecycle.Status) {
 	if m != nil {
 		m.endings.WithLabelValues(string(status)).Inc()
 	}

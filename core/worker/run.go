@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -45,7 +45,7 @@ type report struct {
 // ending is the end of an execution before it is written.
 type ending struct {
 	job    *job
-	status attune.Status
+	status lifecycle.Status
 	result string // JSON
 	took   time.Duration
 	// secrets are the encrypted values that were removed from the result.
@@ -295,10 +295,10 @@ func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) 
 // is a failure that names the limit, not the duration: existing services expect the status timeout
 // only of inquiries.
 func conclude(j *job, rep report, cause error, limit time.Duration) ending {
-	status := attune.StatusFailed
+	status := lifecycle.StatusFailed
 	switch {
 	case errors.Is(cause, ErrCancelled):
-		status, rep.Cancelled, rep.Succeeded, rep.Error = attune.StatusCancelled, true, false, ErrCancelled.Error()
+		status, rep.Cancelled, rep.Succeeded, rep.Error = lifecycle.StatusCancelled, true, false, ErrCancelled.Error()
 	case errors.Is(cause, ErrTimeout):
 		rep.TimedOut, rep.Succeeded, rep.ExitCode = true, false, -1
 		rep.Error = fmt.Sprintf("Execution timed out after %s seconds",
@@ -306,7 +306,7 @@ func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	case cause != nil:
 		rep.Succeeded, rep.Error = false, cause.Error()
 	case rep.Succeeded:
-		status = attune.StatusCompleted
+		status = lifecycle.StatusCompleted
 	}
 	return ending{job: j, status: status, result: encoded(rep)}
 }

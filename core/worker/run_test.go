@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -43,7 +43,7 @@ func TestRunFunctions(t *testing.T) {
 			row.ParamSchema = map[string]any{"a": map[string]any{"default": 1}, "b": map[string]any{"default": "x"}}
 		})
 		status, r := b.run(t, w, action, map[string]any{"b": "mine"})
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		require.True(t, r.Succeeded)
 		require.JSONEq(t, `{"got": {"a": 1, "b": "mine"}, "text": "nul \ufffd and \ufffd"}`, string(r.Data))
 		require.Equal(t, "a note\uFFFD", r.StderrLog)
@@ -52,7 +52,7 @@ func TestRunFunctions(t *testing.T) {
 	t.Run("AnErrorFails", func(t *testing.T) {
 		t.Parallel()
 		status, r := b.run(t, w, testkit.Action(t, b.store, "go.fail"), nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Equal(t, "because", r.Error)
 		require.False(t, r.Succeeded)
 		require.Equal(t, 1, r.ExitCode)
@@ -61,7 +61,7 @@ func TestRunFunctions(t *testing.T) {
 	t.Run("APanicFails", func(t *testing.T) {
 		t.Parallel()
 		status, r := b.run(t, w, testkit.Action(t, b.store, "go.panic"), nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Equal(t, "panic: oh no", r.Error)
 		require.Contains(t, r.StderrLog, "run_test.go")
 	})
@@ -71,7 +71,7 @@ func TestRunFunctions(t *testing.T) {
 		action := testkit.Action(t, b.store, "other.name",
 			func(row *testkit.ActionRow) { row.Entrypoint = "go.params" })
 		status, _ := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 	})
 
 	t.Run("AFunctionThatDoesNotStopTimesOut", func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRunFunctions(t *testing.T) {
 		one := int32(1)
 		action := testkit.Action(t, b.store, "go.deaf", func(row *testkit.ActionRow) { row.TimeoutSeconds = &one })
 		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Equal(t, "Execution timed out after 1 seconds", r.Error)
 		require.Equal(t, -1, r.ExitCode)
 	})
@@ -90,7 +90,7 @@ func TestRunFunctions(t *testing.T) {
 		action := testkit.Action(t, b.store, "absent.file",
 			func(row *testkit.ActionRow) { row.Entrypoint = "nothing.py" })
 		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Contains(t, r.Error, `"nothing.py"`)
 	})
 
@@ -101,7 +101,7 @@ func TestRunFunctions(t *testing.T) {
 		testkit.Exec(t, b.store, "delete from action where id = $1", action.ID)
 		b.dispatch(t, w, id)
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Contains(t, r.Error, "soon.gone does not exist")
 		require.Zero(t, b.completions(id)[0].ActionID)
 	})
@@ -144,7 +144,7 @@ func TestRunProcesses(t *testing.T) {
 				"param_schema": `{"name": {}, "n": {}}`,
 			})
 			status, r := b.run(t, w, action, params)
-			require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+			require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 			require.JSONEq(t, c.want, string(r.Data))
 		})
 	}
@@ -163,7 +163,7 @@ func TestRunProcesses(t *testing.T) {
 			t.Parallel()
 			action := b.script(t, "output."+strings.ToLower(name), c.script, map[string]any{"output_format": c.format})
 			status, r := b.run(t, w, action, nil)
-			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, lifecycle.StatusCompleted, status)
 			require.Equal(t, c.stdout, r.Stdout)
 			require.Contains(t, r.OutputError, c.outputError)
 			if c.data == "" {
@@ -179,7 +179,7 @@ func TestRunProcesses(t *testing.T) {
 		action := b.script(t, "limit.output",
 			"head -c 5000 /dev/zero | tr '\\0' x; head -c 500 /dev/zero | tr '\\0' y >&2; exit 3", nil)
 		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Equal(t, 3, r.ExitCode)
 		require.Equal(t, strings.Repeat("x", 1000), r.Stdout)
 		require.Equal(t, strings.Repeat("y", 100), r.StderrLog)
@@ -193,12 +193,12 @@ func TestRunProcesses(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(packs, "inpack", "actions", "hi.sh"), []byte("echo hi"), 0o600))
 		inside := testkit.Action(t, b.store, "inpack.hi", func(row *testkit.ActionRow) { row.Entrypoint = "hi.sh" })
 		status, r := b.run(t, w, inside, nil)
-		require.Equal(t, attune.StatusCompleted, status, r.Error)
+		require.Equal(t, lifecycle.StatusCompleted, status, r.Error)
 		require.Equal(t, "hi\n", r.Stdout)
 		outside := testkit.Action(t, b.store, "inpack.out",
 			func(row *testkit.ActionRow) { row.Entrypoint = "../../etc/passwd" })
 		status, r = b.run(t, w, outside, nil)
-		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, lifecycle.StatusFailed, status)
 		require.Contains(t, r.Error, "outside its pack")
 	})
 
@@ -213,7 +213,7 @@ func TestRunProcesses(t *testing.T) {
 			require.Less(t, seconds, 120)
 			testkit.Exec(t, b.store, "update action set timeout_seconds = $2 where id = $1", action.ID, seconds)
 			status, r := b.run(t, w, action, nil)
-			require.Equal(t, attune.StatusFailed, status, "as existing services expect it")
+			require.Equal(t, lifecycle.StatusFailed, status, "as existing services expect it")
 			require.False(t, r.Succeeded)
 			require.Equal(t, -1, r.ExitCode)
 			require.Equal(t, fmt.Sprintf("Execution timed out after %d seconds", seconds), r.Error)
@@ -243,10 +243,10 @@ func TestTimeoutsOfActionsTakeEffectBySetting(t *testing.T) {
 		b.script(t, "slow.endless", "exec sleep 600", second)
 	for setting, c := range map[string]struct {
 		action testkit.ActionRow
-		want   attune.Status
+		want   lifecycle.Status
 	}{
-		"origin": {longer, attune.StatusCompleted}, "false": {longer, attune.StatusCompleted},
-		"true": {endless, attune.StatusFailed},
+		"origin": {longer, lifecycle.StatusCompleted}, "false": {longer, lifecycle.StatusCompleted},
+		"true": {endless, lifecycle.StatusFailed},
 	} {
 		w := b.worker(t, func(c *worker.Config) { c.Name, c.ActionTimeouts = "w-"+setting, setting })
 		status, r := b.run(t, w, c.action, nil)
@@ -255,5 +255,5 @@ func TestTimeoutsOfActionsTakeEffectBySetting(t *testing.T) {
 	own := setupOn(t, testkit.OwnDatabase(t))
 	endless = own.script(t, "slow.endless", "exec sleep 600", second)
 	status, r := own.run(t, own.worker(t, func(c *worker.Config) { c.ActionTimeouts = "origin" }), endless, nil)
-	require.Equal(t, attune.StatusFailed, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusFailed, status, "%+v", r)
 }

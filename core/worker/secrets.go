@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -209,6 +209,6 @@ func parameter(path string) string {
 }
 
 func decode(raw json.RawMessage) (value any, err error) {
-	err = exactjson.Decode(raw, &value)
+	err = jsonvalue.Decode(raw, &value)
 	return value, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
@@ -100,7 +100,7 @@ func TestSecretsAreDecryptedForTheActionOnly(t *testing.T) {
 		map[string]any{"/password": `hunter2"quoted`, "/deep/0/token": "hunter2-deep"})
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	const marker = `{"$attune_secret":true,"redacted":true}`
 	require.JSONEq(t, `{"session":`+marker+`,"user":"u","copy":`+marker+`,"note":"n"}`, string(r.Data))
 	require.Equal(t, "with ***\n", r.StderrLog)
@@ -152,7 +152,7 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	id := b.sealed(t, w, action, config, given)
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	require.JSONEq(t, `{"pin":`+marker+`,"text":`+marker+`,"names":`+marker+`,"line":`+marker+
 		`,"free":"kept","count":84729164}`, string(r.Data))
 	require.Equal(t,
@@ -228,7 +228,7 @@ func TestSecretsThatCannotBeDecryptedFailTheExecution(t *testing.T) {
 			}
 			b.dispatch(t, w, id)
 			status, r := b.await(t, id)
-			require.Equal(t, attune.StatusFailed, status)
+			require.Equal(t, lifecycle.StatusFailed, status)
 			require.Equal(t, c.want, r.Error)
 			require.Empty(t, r.Stdout, "the action did not run")
 			require.NotContains(t, log.String(), "hunter2")
@@ -248,7 +248,7 @@ func TestSecretResultsWithoutAKeyAreNotStored(t *testing.T) {
 	id := b.schedule(t, w, action, nil)
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 	require.Equal(t, "secret results were not kept: security.encryption_key is not set", r.OutputError)
 	require.Contains(t, string(r.Data), `"$attune_secret"`)
 	require.Contains(t, log.String(), "Secret results not stored")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/process"
 	"github.com/attune-go/attune/lab/testkit"
@@ -37,7 +37,7 @@ mkdir -p "$TMPDIR/a/b"; echo y > "$TMPDIR/a/b/c"; chmod 0500 "$TMPDIR/a/b" "$TMP
 	seen := map[string]bool{}
 	for range 2 {
 		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+		require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 		dir := strings.TrimSpace(r.Stdout)
 		require.Equal(t, temp, filepath.Dir(dir))
 		require.NoDirExists(t, dir)
@@ -68,7 +68,7 @@ test -O "$0" && echo "own script"; kill -0 $PPID 2>&1 || :`, b.runtime(t, "core.
 	testkit.Exec(t, b.store, `update action set parameter_delivery = 'file', param_schema = '{"own": {}}' where id = $1`,
 		action.ID)
 	status, r := b.run(t, w, action, map[string]any{"own": own})
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	lines := strings.Split(r.Stdout, "\n")
 	require.Equal(t, []string{"65534", "65534", "/nonexistent nobody", "77", `{"own":"` + own + `"}`}, lines[:5])
 	require.Contains(t, r.Stdout, "\nx\n")
@@ -79,12 +79,12 @@ test -O "$0" && echo "own script"; kill -0 $PPID 2>&1 || :`, b.runtime(t, "core.
 	left, err := os.ReadDir(temp)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.Equal(t, attune.StatusCancelled, b.cancelled(t, w, "probe.sleepy"),
+	require.Equal(t, lifecycle.StatusCancelled, b.cancelled(t, w, "probe.sleepy"),
 		"the worker may stop processes of that user")
 }
 
 // cancelled cancels a long action while it runs.
-func (b *bundle) cancelled(t testing.TB, w *worker.Worker, ref string) attune.Status {
+func (b *bundle) cancelled(t testing.TB, w *worker.Worker, ref string) lifecycle.Status {
 	t.Helper()
 	action := b.script(t, ref, "", nil)
 	testkit.Exec(t, b.store, "update action set entrypoint = 'sleep 600', is_adhoc = true, runtime = (select id from runtime where ref = 'core.shell') where id = $1", action.ID)
@@ -166,7 +166,7 @@ func TestParameterNames(t *testing.T) {
 	_, r := b.run(t, w, action, map[string]any{"a": 1, "PATH": "/x", "INHERITED": "x", "RANDOM": "a[$(id)]", "b+": 2})
 	require.Equal(t, "PARAM_B_='2'\nPARAM_INHERITED='x'\nPARAM_PATH='/x'\nPARAM_RANDOM='a[$(id)]'\na='1'\n", r.Stdout)
 	status, r := b.run(t, w, action, map[string]any{"a-b": 1, "a_b": 2})
-	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, lifecycle.StatusFailed, status)
 	require.Equal(t, `action probe.dotenv: the parameter "a_b" becomes the same variable as "a-b": rename it, or declare it in the parameters of the action`, r.Error)
 	require.Empty(t, r.Stdout)
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -44,7 +44,7 @@ func TestATimeoutNamesItsLimit(t *testing.T) {
 	t.Parallel()
 	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout,
 		1500*time.Millisecond)
-	require.Equal(t, attune.StatusFailed, end.status)
+	require.Equal(t, lifecycle.StatusFailed, end.status)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(end.result), &r))
 	require.Equal(t, "Execution timed out after 1.5 seconds", r.Error)

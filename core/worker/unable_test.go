@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -40,7 +40,7 @@ func TestAWorkerThatCannotStartActionsGivesThemBack(t *testing.T) {
 	require.NoError(t, os.Mkdir(temp, 0o700))
 	for _, id := range ids {
 		status, r := b.await(t, id)
-		require.Equal(t, attune.StatusCompleted, status)
+		require.Equal(t, lifecycle.StatusCompleted, status)
 		require.Equal(t, "done\n", r.Stdout)
 		require.Len(t, b.completions(id), 1)
 	}
@@ -60,7 +60,7 @@ func TestAnActionThatCannotStartFails(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "program")
 		worker.WriteExecutable(t, path, text)
 		status, r := b.run(t, w, b.described(t, "broken."+name, path, nil, false), nil)
-		require.Equal(t, attune.StatusFailed, status, name)
+		require.Equal(t, lifecycle.StatusFailed, status, name)
 		require.Contains(t, r.Error, "start "+path, name)
 	}
 	require.Empty(t, w.Health().Trouble)
@@ -79,11 +79,11 @@ func TestAProgramThatIsBeingWrittenStartsLater(t *testing.T) {
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
 	status, r := b.run(t, w, b.script(t, "beside.do", "echo beside", nil), nil)
-	require.Equal(t, attune.StatusCompleted, status, r.Error)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCompleted, status, r.Error)
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, id))
 	require.NoError(t, writer.Close())
 	status, r = b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status, r.Error)
+	require.Equal(t, lifecycle.StatusCompleted, status, r.Error)
 	require.Equal(t, "whole\n", r.Stdout)
 }
 
@@ -92,7 +92,7 @@ func TestACancelledExecutionIsNotGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := testkit.Worker(t, b.store, "w1")
-	give := func(status attune.Status, attempt int32) ([]store.ReturnExecutionRow, int64) {
+	give := func(status lifecycle.Status, attempt int32) ([]store.ReturnExecutionRow, int64) {
 		id := testkit.Execution(t, b.store, b.core(t, "core.noop"), func(e *testkit.ExecutionRow) {
 			e.Worker, e.Status, e.Attempt = &w.ID, status, 2
 		}).ID
@@ -102,12 +102,12 @@ func TestACancelledExecutionIsNotGivenBack(t *testing.T) {
 		require.NoError(t, err)
 		return rows, id
 	}
-	rows, id := give(attune.StatusCanceling, 2)
+	rows, id := give(lifecycle.StatusCanceling, 2)
 	require.Len(t, rows, 1)
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
-	rows, id = give(attune.StatusRunning, 2)
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id))
+	rows, id = give(lifecycle.StatusRunning, 2)
 	require.Empty(t, rows)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
-	_, id = give(attune.StatusRunning, 1)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id), "another attempt is not touched")
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, b.store, id))
+	_, id = give(lifecycle.StatusRunning, 1)
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, id), "another attempt is not touched")
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -24,7 +24,7 @@ func TestAResultOutlastsAServerThatCannotWrite(t *testing.T) {
 			allow()
 			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() },
 				testkit.TestTimeout)
-			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+			require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id))
 			require.Equal(t, 1,
 				testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE result::text LIKE '%worth keeping%'`))
 		})
@@ -48,7 +48,7 @@ func TestAStartWhoseAnswerWasLostRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit(t.Context()))
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, testkit.TestTimeout)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, id))
 }
 
 // The database has ended an execution, but its answer was lost: the repeated statement finds its own end, and the
@@ -68,5 +68,5 @@ func TestAnEndWhoseAnswerWasLostIsReported(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit(t.Context()))
 	status, _ := b.await(t, id)
-	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, lifecycle.StatusCompleted, status)
 }

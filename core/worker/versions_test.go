@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -56,7 +56,7 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 		testkit.Exec(t, b.store, "update action set runtime_version_constraint = $2 where id = $1", action.ID,
 			constraint)
 		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+		require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 		return r.Stdout
 	}
 	require.Equal(t, "ran python3.12", ran("probe.newest", ">=3.10"))
@@ -88,6 +88,6 @@ func TestAnEnvironmentOfAVersionHasItsOwnFolder(t *testing.T) {
 	worker.WriteExecutable(t, path, "#!/bin/sh\nprintf 'from the environment'\n")
 	w := b.worker(t, func(c *worker.Config) { c.PacksDir, c.RuntimeEnvsDir = packs, envs })
 	status, r := b.run(t, w, b.described(t, "probe.a", "a.sh", runtime, false), nil)
-	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.Equal(t, lifecycle.StatusCompleted, status, "%+v", r)
 	require.Equal(t, "from the environment", r.Stdout)
 }

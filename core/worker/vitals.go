@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 )
 
@@ -45,12 +45,12 @@ type vital struct {
 }
 
 // end records the end of an execution that this worker ran.
-func (v *vitals) end(status attune.Status, action string, took time.Duration) {
+func (v *vitals) end(status lifecycle.Status, action string, took time.Duration) {
 	if v == nil {
 		return
 	}
-	failed := status == attune.StatusFailed || status == attune.StatusTimeout
-	if !failed && status != attune.StatusCompleted {
+	failed := status == lifecycle.StatusFailed || status == lifecycle.StatusTimeout
+	if !failed && status != lifecycle.StatusCompleted {
 		return
 	}
 	v.mu.Lock()

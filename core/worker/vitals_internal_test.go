@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 )
 
@@ -23,21 +23,21 @@ func TestVitalsCountTheEndsOfTheWorker(t *testing.T) {
 	v, pass := newVitals()
 	require.Equal(t, placement.Healthy, v.report().Status)
 	for range 5 {
-		v.end(attune.StatusFailed, "a", 30*time.Millisecond)
+		v.end(lifecycle.StatusFailed, "a", 30*time.Millisecond)
 	}
 	require.Equal(t, "a", v.report().Action)
-	v.end(attune.StatusCompleted, "b", 10*time.Millisecond)
-	v.end(attune.StatusTimeout, "b", 20*time.Millisecond)
-	v.end(attune.StatusFailed, "a", 20*time.Millisecond)
-	v.end(attune.StatusCancelled, "a", time.Hour)
-	v.end(attune.StatusAbandoned, "a", time.Hour)
+	v.end(lifecycle.StatusCompleted, "b", 10*time.Millisecond)
+	v.end(lifecycle.StatusTimeout, "b", 20*time.Millisecond)
+	v.end(lifecycle.StatusFailed, "a", 20*time.Millisecond)
+	v.end(lifecycle.StatusCancelled, "a", time.Hour)
+	v.end(lifecycle.StatusAbandoned, "a", time.Hour)
 	r := v.report()
 	require.Equal(t, []int{2, 8, 7, 2, 8}, []int{r.InARow, r.Total, r.Failed, r.Actions, r.Ended})
 	require.Empty(t, r.Action, "two of them failed")
 	require.InDelta(t, 25, r.AverageMS, 0.01)
 	require.Equal(t, "2026-01-01T00:00:00Z", r.LastCheck)
 	for range 8 {
-		v.end(attune.StatusFailed, "c", 0)
+		v.end(lifecycle.StatusFailed, "c", 0)
 	}
 	require.Equal(t, placement.Unhealthy, v.report().Status)
 	pass(placement.TrialAfter)
@@ -49,7 +49,7 @@ func TestVitalsCountTheEndsOfTheWorker(t *testing.T) {
 	require.Equal(t, placement.Healthy, r.Status)
 	require.Equal(t, ended, r.Ends(), "nothing has ended since")
 	for range 3 * vitalsMost {
-		v.end(attune.StatusCompleted, "b", 0)
+		v.end(lifecycle.StatusCompleted, "b", 0)
 	}
 	require.Equal(t, vitalsMost, v.report().Total)
 	require.LessOrEqual(t, cap(v.endings), 4*vitalsMost, "it stays small")
@@ -73,11 +73,11 @@ func TestReportsAreWrittenSeldom(t *testing.T) {
 		return &r
 	}
 	require.Nil(t, due(), "nothing has happened yet")
-	v.end(attune.StatusCompleted, "a", 0)
+	v.end(lifecycle.StatusCompleted, "a", 0)
 	require.NotNil(t, due())
 	for range 59 {
 		pass(time.Second)
-		v.end(attune.StatusCompleted, "a", 0)
+		v.end(lifecycle.StatusCompleted, "a", 0)
 		require.Nil(t, due(), "at most once a minute")
 	}
 	pass(time.Second)
@@ -85,8 +85,8 @@ func TestReportsAreWrittenSeldom(t *testing.T) {
 	pass(5 * time.Minute)
 	require.Nil(t, due(), "nothing has changed but the time")
 	for range 60 {
-		v.end(attune.StatusFailed, "a", 0)
-		v.end(attune.StatusFailed, "b", 0)
+		v.end(lifecycle.StatusFailed, "a", 0)
+		v.end(lifecycle.StatusFailed, "b", 0)
 	}
 	require.Equal(t, placement.Unhealthy, due().Status, "a change of the status is written at once")
 	require.Nil(t, due())

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -61,9 +61,10 @@ func (r *reader) graph(d *Definition) {
 	for _, l := range r.targets {
 		r.About = l.inside
 		switch to := d.Task(l.name); {
-		case to == nil && r.noGraph && nearest.Hint(l.name, names) == "": // it may be the unreadable task
+		case to == nil && r.noGraph && phrase.DidYouMean(l.name, names) == "": // it may be the unreadable task
 		case to == nil:
-			r.Mistakef(l.at, "it leads to %s, which is no task%s", yamldoc.Shorten(l.name), nearest.Hint(l.name, names))
+			r.Mistakef(l.at, "it leads to %s, which is no task%s", yamldoc.Shorten(l.name), phrase.DidYouMean(l.name,
+				names))
 		case to.Within != nil:
 			r.Mistakef(l.at, "it leads to %s, which is a part of %s: lead to that", yamldoc.Shorten(l.name),
 				yamldoc.Shorten(to.Within.Name))

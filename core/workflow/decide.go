@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Decide plans the consequences of happenings. A call with several is equal to one call for each, in order.
@@ -42,7 +42,7 @@ func (d *Definition) Begin() *State {
 	if variables == nil {
 		variables = map[string]any{}
 	}
-	return &State{Status: attune.StatusRunning, Variables: variables, Tasks: map[string]*TaskState{}}
+	return &State{Status: lifecycle.StatusRunning, Variables: variables, Tasks: map[string]*TaskState{}}
 }
 
 // decision is one call of Decide.
@@ -141,7 +141,7 @@ func (x *decision) finish(name string, as TaskStatus, why string) {
 	x.ended = append(x.ended, name)
 }
 
-func (x *decision) running() bool { return x.state.Status == attune.StatusRunning }
+func (x *decision) running() bool { return x.state.Status == lifecycle.StatusRunning }
 
 func (x *decision) logf(format string, args ...any) {
 	x.plan.Log = append(x.plan.Log, fmt.Sprintf(format, args...))

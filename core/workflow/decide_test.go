@@ -9,18 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
 const (
-	completed = attune.StatusCompleted
-	failed    = attune.StatusFailed
-	timeout   = attune.StatusTimeout
-	cancelled = attune.StatusCancelled
-	abandoned = attune.StatusAbandoned
-	canceled  = attune.StatusCanceling
+	completed = lifecycle.StatusCompleted
+	failed    = lifecycle.StatusFailed
+	timeout   = lifecycle.StatusTimeout
+	cancelled = lifecycle.StatusCancelled
+	abandoned = lifecycle.StatusAbandoned
+	canceled  = lifecycle.StatusCanceling
 )
 
 // define reads tasks, written as YAML, as a definition without mistakes.
@@ -68,7 +68,7 @@ type row struct {
 	retries int
 	open    bool
 	due     bool // waits for its time
-	status  attune.Status
+	status  lifecycle.Status
 	result  any
 }
 
@@ -223,7 +223,7 @@ func keyOf(s workflow.Start) workflow.Child {
 }
 
 // ended makes the happening of the end of a child, and writes its row.
-func (w *world) ended(task string, index int, status attune.Status, result any) workflow.Happening {
+func (w *world) ended(task string, index int, status lifecycle.Status, result any) workflow.Happening {
 	w.t.Helper()
 	child := w.children[workflow.Child{Task: task, Index: index}]
 	require.NotNil(w.t, child, "%s was not started", task)
@@ -236,12 +236,12 @@ func (w *world) ended(task string, index int, status attune.Status, result any) 
 }
 
 // ends lets the child of a task end.
-func (w *world) ends(task string, status attune.Status, result ...any) {
+func (w *world) ends(task string, status lifecycle.Status, result ...any) {
 	w.t.Helper()
 	w.item(task, 0, status, result...)
 }
 
-func (w *world) item(task string, index int, status attune.Status, result ...any) {
+func (w *world) item(task string, index int, status lifecycle.Status, result ...any) {
 	w.t.Helper()
 	var value any
 	if len(result) > 0 {
@@ -270,7 +270,7 @@ func (w *world) runs(names ...string) {
 	require.ElementsMatch(w.t, names, w.open(), "%s", strings.Join(w.log, "\n"))
 }
 
-func (w *world) hasEnded(status attune.Status) {
+func (w *world) hasEnded(status lifecycle.Status) {
 	w.t.Helper()
 	require.NotNil(w.t, w.end, "it goes on: %s", strings.Join(w.log, "\n"))
 	require.Equal(w.t, status, w.end.Status, w.end.Error)

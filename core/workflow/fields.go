@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -71,7 +71,7 @@ const maxNamed = 8
 // unknown reports an unknown key. One that resembles a known key is a mistake: its author meant that one. In a stored
 // definition it is ignored, as it always was.
 func (r *reader) unknown(key *yaml.Node, known []string, where string, rule keyRule, meant map[string]bool) {
-	near := nearest.Of(key.Value, known)
+	near := phrase.Nearest(key.Value, known)
 	if other := otherWords[key.Value]; slices.Contains(known, other) {
 		near = other
 	}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/phrase"
 )
 
@@ -14,15 +14,15 @@ func (x *decision) endWhenIdle() error {
 	if x.live > 0 {
 		return nil
 	}
-	if x.state.Status == attune.StatusCanceling {
-		x.end(attune.StatusCancelled, workflowCancelled)
+	if x.state.Status == lifecycle.StatusCanceling {
+		x.end(lifecycle.StatusCancelled, workflowCancelled)
 	}
 	begun := len(x.state.Tasks) > 0 || x.ahead[0].Kind == Started
 	if !x.running() || !begun {
 		return nil
 	}
 	if failed := x.unhandled(); len(failed) > 0 {
-		x.end(attune.StatusFailed, x.failure(failed))
+		x.end(lifecycle.StatusFailed, x.failure(failed))
 		return nil
 	}
 	result := map[string]any{}
@@ -34,7 +34,7 @@ func (x *decision) endWhenIdle() error {
 		case needs(err) != nil:
 			return err
 		case x.def.onError().fail:
-			x.end(attune.StatusFailed, fmt.Sprintf("output_map %s: %v", output.Name, err))
+			x.end(lifecycle.StatusFailed, fmt.Sprintf("output_map %s: %v", output.Name, err))
 			return nil
 		default:
 			x.logf("output_map leaves %s out: %v", output.Name, err)
@@ -45,17 +45,17 @@ func (x *decision) endWhenIdle() error {
 }
 
 func (x *decision) complete(result map[string]any) {
-	x.state.Status = attune.StatusCompleted
+	x.state.Status = lifecycle.StatusCompleted
 	result["succeeded"] = true
-	x.plan.End = &End{Status: attune.StatusCompleted, Result: result}
+	x.plan.End = &End{Status: lifecycle.StatusCompleted, Result: result}
 	x.logf("the workflow completed")
 }
 
 // end ends the workflow with any status but completed.
-func (x *decision) end(as attune.Status, why string) {
+func (x *decision) end(as lifecycle.Status, why string) {
 	x.state.Status = as
 	result := map[string]any{"error": why, "succeeded": false}
-	if as != attune.StatusCancelled {
+	if as != lifecycle.StatusCancelled {
 		failed := []any{}
 		for _, t := range x.unhandled() {
 			failed = append(failed, t.Name)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -43,7 +43,7 @@ func FuzzDecideOnAnyState(f *testing.F) {
 		happened := []workflow.Happening{
 			{
 				Kind: workflow.HappeningKind(kind % 9), Task: task, Index: index,
-				Status: attune.Statuses[int(status)%len(attune.Statuses)], Retries: retries,
+				Status: lifecycle.Statuses[int(status)%len(lifecycle.Statuses)], Retries: retries,
 			},
 			{Kind: workflow.Rechecked},
 		}
@@ -105,7 +105,7 @@ func FuzzEveryDefinitionEnds(f *testing.F) {
 			require.NotEmpty(t, open, "nothing runs, and it has not ended")
 			seed = seed*6364136223846793005 + 1442695040888963407
 			key := open[int(seed>>33)%len(open)]
-			status := attune.TerminalStatuses[int(seed>>40)%len(attune.TerminalStatuses)]
+			status := lifecycle.TerminalStatuses[int(seed>>40)%len(lifecycle.TerminalStatuses)]
 			w.tell(w.ended(key.Task, key.Index, status, map[string]any{"code": int64(seed>>50) % 3}))
 			w.holds()
 		}

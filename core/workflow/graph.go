@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // The types below are the published forms, which other services read and write. Names and nulls are part of them.
@@ -131,7 +131,7 @@ func (d *Definition) JSON() (json.RawMessage, error) {
 }
 
 func marshal(v any) (json.RawMessage, error) {
-	raw, err := exactjson.Encode(v)
+	raw, err := jsonvalue.Encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("write the definition of a workflow: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // ParseTaskGraph reads the definition of a started workflow, of TaskGraph or of another engine. The latter has no order
@@ -15,7 +15,7 @@ import (
 // definition cannot run.
 func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	var g taskGraph
-	if err := exactjson.Decode(stored, &g); err != nil {
+	if err := jsonvalue.Decode(stored, &g); err != nil {
 		return nil, fmt.Errorf("read the task graph of a workflow: %w", err)
 	}
 	form := storedDefinition{Version: "1"}
@@ -69,7 +69,7 @@ func (n graphNode) task() storedTask {
 // UnmarshalJSON distinguishes null permission sets from missing ones.
 func (n *graphNode) UnmarshalJSON(raw []byte) error {
 	type plain graphNode
-	if err := exactjson.Decode(raw, (*plain)(n)); err != nil {
+	if err := jsonvalue.Decode(raw, (*plain)(n)); err != nil {
 		return fmt.Errorf("read a task: %w", err)
 	}
 	var keys map[string]json.RawMessage
@@ -89,7 +89,7 @@ func (a *graphAssign) UnmarshalJSON(raw []byte) error {
 		Value      any    `json:"value"`
 		Expression any    `json:"expression"`
 	}
-	if err := exactjson.Decode(raw, &stored); err != nil {
+	if err := jsonvalue.Decode(raw, &stored); err != nil {
 		return fmt.Errorf("read an assignment: %w", err)
 	}
 	a.Name, a.Value = stored.Name, stored.Value

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
-func statusNamed(name string) attune.Status {
-	s, err := attune.ParseStatus(name)
+func statusNamed(name string) lifecycle.Status {
+	s, err := lifecycle.ParseStatus(name)
 	if err != nil {
 		panic(err)
 	}
@@ -204,18 +204,18 @@ tasks:
 func TestTheOutcomeOfAListIsThatOfAllItsItems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		items []attune.Status
+		items []lifecycle.Status
 		want  workflow.TaskStatus
 	}{
-		"all succeed":          {[]attune.Status{completed, completed}, workflow.TaskCompleted},
-		"the first fails":      {[]attune.Status{failed, completed}, workflow.TaskFailed},
-		"the last fails":       {[]attune.Status{completed, failed}, workflow.TaskFailed},
-		"one times out":        {[]attune.Status{timeout, completed}, workflow.TaskTimeout},
-		"one of each":          {[]attune.Status{timeout, failed}, workflow.TaskFailed},
-		"all fail":             {[]attune.Status{failed, abandoned}, workflow.TaskFailed},
-		"all are cancelled":    {[]attune.Status{cancelled, cancelled}, workflow.TaskCancelled},
-		"one is cancelled":     {[]attune.Status{cancelled, completed}, workflow.TaskCancelled},
-		"cancelled and failed": {[]attune.Status{cancelled, failed}, workflow.TaskFailed},
+		"all succeed":          {[]lifecycle.Status{completed, completed}, workflow.TaskCompleted},
+		"the first fails":      {[]lifecycle.Status{failed, completed}, workflow.TaskFailed},
+		"the last fails":       {[]lifecycle.Status{completed, failed}, workflow.TaskFailed},
+		"one times out":        {[]lifecycle.Status{timeout, completed}, workflow.TaskTimeout},
+		"one of each":          {[]lifecycle.Status{timeout, failed}, workflow.TaskFailed},
+		"all fail":             {[]lifecycle.Status{failed, abandoned}, workflow.TaskFailed},
+		"all are cancelled":    {[]lifecycle.Status{cancelled, cancelled}, workflow.TaskCancelled},
+		"one is cancelled":     {[]lifecycle.Status{cancelled, completed}, workflow.TaskCancelled},
+		"cancelled and failed": {[]lifecycle.Status{cancelled, failed}, workflow.TaskFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,7 @@ package workflow
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // apply applies the current happening to the state.
@@ -28,16 +28,16 @@ func (x *decision) apply() error {
 	case Canceling:
 		x.cancel()
 	case Cancelled:
-		if x.state.Status == attune.StatusCanceling {
-			x.end(attune.StatusCancelled, workflowCancelled)
+		if x.state.Status == lifecycle.StatusCanceling {
+			x.end(lifecycle.StatusCancelled, workflowCancelled)
 		}
-		x.abort(attune.StatusCancelled, workflowCancelled)
+		x.abort(lifecycle.StatusCancelled, workflowCancelled)
 	case TimedOut:
 		why := "the workflow has run for longer than it may"
 		if x.facts.Allowed > 0 {
 			why += ": " + x.facts.Allowed.Round(time.Millisecond).String()
 		}
-		x.abort(attune.StatusTimeout, why)
+		x.abort(lifecycle.StatusTimeout, why)
 	case Rechecked:
 		return x.advance()
 	}
@@ -101,12 +101,12 @@ func (x *decision) cancel() {
 		return
 	}
 	x.stopTasks("the workflow is cancelled")
-	x.state.Status = attune.StatusCanceling
+	x.state.Status = lifecycle.StatusCanceling
 	x.logf("cancelled: nothing more is started")
 }
 
 // abort ends the workflow before its tasks have ended.
-func (x *decision) abort(as attune.Status, why string) {
+func (x *decision) abort(as lifecycle.Status, why string) {
 	if !x.running() {
 		return
 	}
@@ -121,7 +121,7 @@ func (x *decision) stopTasks(why string) {
 			continue
 		}
 		st := x.own(r.Task)
-		st.count(attune.StatusCancelled)
+		st.count(lifecycle.StatusCancelled)
 		st.Open--
 	}
 	x.state.Held = nil
@@ -158,7 +158,7 @@ func (x *decision) childEnded(h Happening) error {
 	st = x.own(t.Name)
 	st.Open--
 	st.count(h.Status)
-	if t.WithItems != nil && h.Status != attune.StatusCompleted {
+	if t.WithItems != nil && h.Status != lifecycle.StatusCompleted {
 		x.logf("%s of %s %s", t.part(h.Index), t.Name, endText(h.Status))
 	}
 	if !x.running() {
@@ -180,15 +180,15 @@ func (x *decision) removedEnded(h Happening) {
 }
 
 // count counts the end of one child.
-func (st *TaskState) count(status attune.Status) { st.counts(status, 1) }
+func (st *TaskState) count(status lifecycle.Status) { st.counts(status, 1) }
 
-func (st *TaskState) counts(status attune.Status, by int) {
+func (st *TaskState) counts(status lifecycle.Status, by int) {
 	switch status {
-	case attune.StatusCompleted:
+	case lifecycle.StatusCompleted:
 		st.Succeeded += by
-	case attune.StatusTimeout:
+	case lifecycle.StatusTimeout:
 		st.TimedOut += by
-	case attune.StatusCancelled:
+	case lifecycle.StatusCancelled:
 		st.Cancelled += by
 		st.Failed += by
 	default:
@@ -241,24 +241,24 @@ func (x *decision) countWithin(t *Task) *TaskState {
 }
 
 // asOfChild converts the status of a task within a parallel task to that of a child.
-func (s TaskStatus) asOfChild() attune.Status {
+func (s TaskStatus) asOfChild() lifecycle.Status {
 	switch s {
 	case TaskCompleted, TaskSkipped:
-		return attune.StatusCompleted
+		return lifecycle.StatusCompleted
 	case TaskTimeout:
-		return attune.StatusTimeout
+		return lifecycle.StatusTimeout
 	case TaskCancelled:
-		return attune.StatusCancelled
+		return lifecycle.StatusCancelled
 	default:
-		return attune.StatusFailed
+		return lifecycle.StatusFailed
 	}
 }
 
 // endText describes the end of a child.
-func endText(status attune.Status) string {
-	if words, ok := map[attune.Status]string{
-		attune.StatusTimeout: "timed out", attune.StatusCancelled: "was cancelled",
-		attune.StatusAbandoned: "was abandoned",
+func endText(status lifecycle.Status) string {
+	if words, ok := map[lifecycle.Status]string{
+		lifecycle.StatusTimeout: "timed out", lifecycle.StatusCancelled: "was cancelled",
+		lifecycle.StatusAbandoned: "was abandoned",
 	}[status]; ok {
 		return words
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Inherited is what another engine has stored about a running workflow.
@@ -21,7 +21,7 @@ type Inherited struct {
 // InheritedChild is a child that another engine has created.
 type InheritedChild struct {
 	Child
-	Status  attune.Status
+	Status  lifecycle.Status
 	At      time.Time // of its last change
 	Retries int
 	// Ended says that its end can be processed, Waits that it is requested and in no queue.

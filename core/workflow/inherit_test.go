@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -24,14 +24,14 @@ tasks:
 // What other engines leave is counted, and only lists of entries that were not created in full are evaluated again.
 func TestTheStateOfAnotherEngineIsInherited(t *testing.T) {
 	t.Parallel()
-	const completed, running, requested = attune.StatusCompleted, attune.StatusRunning, attune.StatusRequested
-	child := func(task string, index int, status attune.Status) workflow.InheritedChild {
+	const completed, running, requested = lifecycle.StatusCompleted, lifecycle.StatusRunning, lifecycle.StatusRequested
+	child := func(task string, index int, status lifecycle.Status) workflow.InheritedChild {
 		return workflow.InheritedChild{
 			Child: workflow.Child{Task: task, Index: index}, Status: status, Ended: status.Terminal(),
 			Waits: status == requested,
 		}
 	}
-	list := func(statuses ...attune.Status) (children []workflow.InheritedChild) {
+	list := func(statuses ...lifecycle.Status) (children []workflow.InheritedChild) {
 		for i, status := range statuses {
 			if status != "" {
 				children = append(children, child("each", i, status))
@@ -111,7 +111,8 @@ func TestTheStateOfAnotherEngineIsInherited(t *testing.T) {
 			workflow.Inherited{
 				Lists: workflow.Lists{Completed: []string{"each", "both"}},
 				Children: []workflow.InheritedChild{
-					child("both", 0, attune.StatusFailed), {Child: workflow.Child{Task: "sorry"}, TriggeredBy: "both"},
+					child("both", 0, lifecycle.StatusFailed), {Child: workflow.Child{Task: "sorry"},
+						TriggeredBy: "both"},
 				},
 			}, "both",
 			workflow.TaskState{Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1, Handled: true}, 0, 0,

@@ -3,7 +3,7 @@ package workflow
 import (
 	"fmt"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/phrase"
 )
 
@@ -85,7 +85,7 @@ func (x *decision) fill(t *Task) error {
 		st = x.own(t.Name)
 		st.Next++
 		if err != nil {
-			st.count(attune.StatusFailed)
+			st.count(lifecycle.StatusFailed)
 			x.unstarted(t, at, err)
 			continue
 		}
@@ -151,7 +151,7 @@ func (x *decision) needItems(t *Task) error {
 // summary describes the end of a task.
 func (st *TaskState) summary(t *Task) string {
 	if t.WithItems == nil {
-		return endText(attune.Status(st.Status))
+		return endText(lifecycle.Status(st.Status))
 	}
 	if st.Total == 0 {
 		return "completed: its list is empty"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // TaskStatus is the status of a task in a running workflow.
@@ -63,7 +63,7 @@ type TaskState struct {
 
 // State is the state of a workflow. Decide never changes a given one. MarshalState writes its stored form.
 type State struct {
-	Status attune.Status // running, canceling, or final
+	Status lifecycle.Status // running, canceling, or final
 	Paused bool
 	// Variables are in their published column.
 	Variables map[string]any
@@ -80,7 +80,7 @@ type Happening struct {
 	// Of an ended child:
 	Task    string
 	Index   int // of its item or batch; 0 for a task without a list
-	Status  attune.Status
+	Status  lifecycle.Status
 	Retries int // before this end
 }
 
@@ -231,7 +231,7 @@ type Kept struct {
 
 // End is the end of a workflow.
 type End struct {
-	Status attune.Status
+	Status lifecycle.Status
 	// Result is the result of its execution.
 	Result map[string]any
 	// Error is the reason; empty if the workflow completed.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -114,7 +114,7 @@ func TestRetriesOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
 	w.asked = nil
 	var ends []workflow.Happening
 	for i := range items {
-		status, code := []attune.Status{failed, failed, completed, timeout, cancelled}[i%5], int64(3+i%5)
+		status, code := []lifecycle.Status{failed, failed, completed, timeout, cancelled}[i%5], int64(3+i%5)
 		ends = append(ends, w.ended("a", i, status, map[string]any{"code": code}))
 	}
 	w.tell(ends...)

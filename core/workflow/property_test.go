@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -162,7 +162,7 @@ func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free, circles 
 type outcomes map[string]end
 
 type end struct {
-	status attune.Status
+	status lifecycle.Status
 	result any
 }
 
@@ -172,7 +172,7 @@ func (o outcomes) of(rt *rapid.T, key workflow.Child, retries int) end {
 		return e
 	}
 	e := end{
-		status: rapid.SampledFrom([]attune.Status{
+		status: rapid.SampledFrom([]lifecycle.Status{
 			completed, completed, completed, failed, timeout, cancelled,
 			abandoned,
 		}).Draw(rt, name),
@@ -294,7 +294,7 @@ func TestEveryWorkflowEnds(t *testing.T) {
 			w.tell(batch...)
 			w.holds()
 		}
-		require.Contains(rt, []attune.Status{completed, failed}, w.end.Status)
+		require.Contains(rt, []lifecycle.Status{completed, failed}, w.end.Status)
 		require.Empty(rt, w.openKeys())
 		require.Empty(rt, w.lists4().Current)
 		require.Equal(rt, w.end.Status == failed, len(w.lists4().Failed) > 0, "%v", w.end)

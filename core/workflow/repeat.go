@@ -3,12 +3,12 @@ package workflow
 import (
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // repeatable are the statuses of children that may be retried; cancelled ones may not.
-var repeatable = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned}
+var repeatable = []lifecycle.Status{lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned}
 
 // repeat retries an ended child after a delay, if its task says so. A paused workflow holds the retry until it is
 // resumed.
@@ -20,7 +20,7 @@ func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 		return false, err
 	}
 	r := Repeat{Task: t.Name, Index: h.Index, Delay: t.Retry.Wait(h.Retries + 1), Reason: "failed"}
-	if h.Status == attune.StatusTimeout {
+	if h.Status == lifecycle.StatusTimeout {
 		r.Reason = "timeout"
 	}
 	what := x.nameOf(t.Name, h.Index)
@@ -91,13 +91,13 @@ func (t *Task) repeatable(h Happening) bool {
 }
 
 // statusOf converts the status of a child to that of a task.
-func statusOf(status attune.Status) TaskStatus {
+func statusOf(status lifecycle.Status) TaskStatus {
 	switch status {
-	case attune.StatusCompleted:
+	case lifecycle.StatusCompleted:
 		return TaskCompleted
-	case attune.StatusTimeout:
+	case lifecycle.StatusTimeout:
 		return TaskTimeout
-	case attune.StatusCancelled:
+	case lifecycle.StatusCancelled:
 		return TaskCancelled
 	default:
 		return TaskFailed

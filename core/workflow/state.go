@@ -6,13 +6,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // kept is the stored form of a state. It has only the names of plainly completed tasks, which are most tasks of a long
 // workflow, since every decision writes the state anew.
 type kept struct {
-	Status attune.Status         `json:"status"`
+	Status lifecycle.Status      `json:"status"`
 	Paused bool                  `json:"paused,omitempty"`
 	Tasks  map[string]*TaskState `json:"tasks"`
 	Done   []string              `json:"done,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -17,7 +17,7 @@ func TestAStoredStateIsReadUnchanged(t *testing.T) {
 	handled, listed, explained := done, done, done
 	handled.Handled, listed.Items, explained.Why = true, 1, "so"
 	s := &workflow.State{
-		Status: attune.StatusRunning,
+		Status: lifecycle.StatusRunning,
 		Paused: true,
 		Tasks: map[string]*workflow.TaskState{
 			"a": &done, "b": &handled, "c": &listed, "d": &explained,

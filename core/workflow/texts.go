@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -88,7 +88,7 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 		if slices.Contains(knownFunctions, name) {
 			continue
 		}
-		if near := nearest.Of(name, knownFunctions); near != "" {
+		if near := phrase.Nearest(name, knownFunctions); near != "" {
 			r.errorf(at, "there is no function %s; the nearest is %s", name, near)
 			continue
 		}
@@ -132,16 +132,16 @@ func (r *reader) names(d *Definition) {
 	for _, u := range r.uses {
 		r.About = u.inside
 		switch {
-		case u.ofTask && d.Task(u.name) == nil && r.noGraph && nearest.Hint(u.name, tasks) == "":
+		case u.ofTask && d.Task(u.name) == nil && r.noGraph && phrase.DidYouMean(u.name, tasks) == "":
 		case u.ofTask && d.Task(u.name) == nil:
-			r.Warnf(u.at, "there is no task %s%s", yamldoc.Shorten(u.name), nearest.Hint(u.name, tasks))
+			r.Warnf(u.at, "there is no task %s%s", yamldoc.Shorten(u.name), phrase.DidYouMean(u.name, tasks))
 		case u.ofTask || r.variables[u.name]:
 		case slices.Contains(ofItems, u.name):
 			if u.task == nil || u.task.WithItems == nil && !r.listed[u.task] {
 				r.Warnf(u.at, "%s stands for something only in a task with with_items", u.name)
 			}
 		case !slices.Contains(known, u.name):
-			r.Warnf(u.at, "nothing is named %s%s", yamldoc.Shorten(u.name), nearest.Hint(u.name, known))
+			r.Warnf(u.at, "nothing is named %s%s", yamldoc.Shorten(u.name), phrase.DidYouMean(u.name, known))
 		}
 	}
 	r.About = ""

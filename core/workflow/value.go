@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Value is a value of a definition with parsed templates.
@@ -122,7 +122,8 @@ func (v *Value) Raw() any { return v.raw }
 func (v *Value) Plain() bool { return v.compiled.plain }
 
 // Eval evaluates the templates. The error has the path of the text and wraps an *expr.Error, or has the path of a too
-// deeply nested part and is a *bounds.Error. The result shares its plain parts with the definition: do not change it.
+// deeply nested part and is a *jsonvalue.Error. The result shares its plain parts with the definition: do not
+// change it.
 func (v *Value) Eval(scope expr.Scope) (any, error) { return v.evalWithin(scope, &expr.Budget{}) }
 
 // evalWithin evaluates all templates within one budget.
@@ -131,7 +132,7 @@ func (v *Value) evalWithin(scope expr.Scope, all *expr.Budget) (any, error) {
 	if err != nil || v.compiled.plain {
 		return value, err
 	}
-	return value, bounds.Value("", value)
+	return value, jsonvalue.CheckValue("", value)
 }
 
 func (c compiled) eval(path string, scope expr.Scope, all *expr.Budget) (any, error) {

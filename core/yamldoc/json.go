@@ -10,17 +10,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // BOM is the mark that some editors write at the beginning of a file. It is no part of its content.
 const BOM = "\uFEFF"
 
 // JSON reads JSON into nodes, with its texts in quotes and its numbers as written. The error of a value that cannot be
-// stored is a *bounds.Error.
+// stored is a *jsonvalue.Error.
 func JSON(raw []byte) (*yaml.Node, error) {
-	if err := bounds.JSON("", raw); err != nil {
+	if err := jsonvalue.Check("", raw); err != nil {
 		return nil, err
 	}
 	return Nodes(raw)
@@ -60,7 +60,7 @@ func needsQuotes(node *yaml.Node) bool {
 	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
 }
 
-func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
+func steers(r rune) bool { return phrase.Steers(r) && r != '\n' && r != '\t' }
 
 type jsonDocument struct {
 	raw     []byte

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 )
 
@@ -44,7 +44,7 @@ func (r *Reader) value(node *yaml.Node, depth int) any {
 	}
 	most := r.Depth
 	if most == 0 {
-		most = bounds.Depth
+		most = jsonvalue.Depth
 	}
 	if depth >= most && node.Kind != yaml.ScalarNode {
 		r.Mistakef(r.At(node), "nested %d levels deep; at most %d", depth+1, most)

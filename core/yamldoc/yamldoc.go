@@ -36,8 +36,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/jsonvalue"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Reader reads the documents of one file.
@@ -46,7 +46,7 @@ type Reader struct {
 	File string
 	// What names the contents of the file in texts; empty: file.
 	What string
-	// Depth is the deepest nesting of values; 0: bounds.Depth.
+	// Depth is the deepest nesting of values; 0: jsonvalue.Depth.
 	Depth int
 	// Stored documents were written by a program: nothing is merged, and 0 counts as missing.
 	Stored bool
@@ -65,7 +65,7 @@ type Reader struct {
 func (r *Reader) Documents(content []byte) []*yaml.Node {
 	content = bytes.TrimPrefix(content, []byte(BOM))
 	roots, err := documents(content)
-	if _, bound := errors.AsType[*bounds.Error](err); bound {
+	if _, bound := errors.AsType[*jsonvalue.Error](err); bound {
 		r.Mistakef(Place{File: r.File}, "%s", err)
 		return nil
 	}
@@ -181,7 +181,7 @@ func (r *Reader) twice(first, second Field) {
 
 // RefuseUnknown reports an unknown key with the nearest known one, behind the prefix.
 func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
-	near := nearest.Of(key.Value, known)
+	near := phrase.Nearest(key.Value, known)
 	switch {
 	case r.Strict:
 		r.Mistakef(r.At(key), "%s is not a known key%s", KeyName(key), Meant(key.Value,
@@ -195,7 +195,7 @@ func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
 
 // Meant is the end of a text about a word: the nearest known word, or all of them.
 func Meant(word string, known []string) string {
-	if near := nearest.Of(word, known); near != "" {
+	if near := phrase.Nearest(word, known); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return "; known are " + strings.Join(known, ", ")

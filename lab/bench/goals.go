@@ -9,7 +9,7 @@ import (
 
 // systemGoals returns the goals of the measured profiles. They are relative to the floor of the same server:
 // rows a second, inserted and updated one by one on sixteen connections.
-func systemGoals(reports []bench.Report, floor float64) (goals []datapath.Goal) {
+func systemGoals(reports []measure.Report, floor float64) (goals []datapath.Goal) {
 	share := func(number, profile string, bar float64) {
 		for _, r := range reports {
 			if r.Config.Profile == profile && floor > 0 {
@@ -21,14 +21,14 @@ func systemGoals(reports []bench.Report, floor float64) (goals []datapath.Goal) 
 			}
 		}
 	}
-	share("A5", bench.ProfileFlood, 0.5)
-	share("A5", bench.ProfileMany, 0.5)
-	share("A6", bench.ProfileTen, 0.18)
-	share("A6", bench.ProfileFive, 0.11)
+	share("A5", measure.ProfileFlood, 0.5)
+	share("A5", measure.ProfileMany, 0.5)
+	share("A6", measure.ProfileTen, 0.18)
+	share("A6", measure.ProfileFive, 0.11)
 	for _, r := range reports {
-		if r.Config.Profile == bench.ProfilePaced {
+		if r.Config.Profile == measure.ProfilePaced {
 			goals = append(goals, datapath.Goal{
-				Number: "A7", What: "whole system, " + bench.ProfilePaced,
+				Number: "A7", What: "whole system, " + measure.ProfilePaced,
 				Bar:      "p99 ≤ 20 ms, CPU an execution ≤ 3.5 ms",
 				Measured: fmt.Sprintf("p99 %.1f ms, CPU %.1f ms", 1000*r.StartP99, 1000*r.CPU),
 				Met:      r.StartP99 <= 0.020 && r.CPU <= 0.0035,

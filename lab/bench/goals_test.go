@@ -10,9 +10,9 @@ import (
 
 func TestGoalsAreSharesOfTheFloor(t *testing.T) {
 	t.Parallel()
-	var reports []bench.Report
-	for _, profile := range bench.Profiles() {
-		reports = append(reports, bench.Report{Config: profile, PerSecond: 150, StartP99: 0.019, CPU: 0.004})
+	var reports []measure.Report
+	for _, profile := range measure.Profiles() {
+		reports = append(reports, measure.Report{Config: profile, PerSecond: 150, StartP99: 0.019, CPU: 0.004})
 	}
 	met := map[string]bool{}
 	for _, g := range systemGoals(reports, 1000) {

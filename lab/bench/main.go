@@ -171,7 +171,7 @@ func (o options) print(out io.Writer, value any, table func(io.Writer)) error {
 
 // report is the result of all measurements.
 type report struct {
-	WholeSystem []bench.Report    `json:"whole_system,omitempty"`
+	WholeSystem []measure.Report    `json:"whole_system,omitempty"`
 	Goals       []datapath.Goal   `json:"goals,omitempty"` // of the whole system
 	DataPath    *datapath.Report  `json:"data_path,omitempty"`
 	Dashboard   *dashboard.Report `json:"dashboard,omitempty"`
@@ -179,7 +179,7 @@ type report struct {
 
 func (r *report) print(w io.Writer) {
 	if len(r.WholeSystem) > 0 {
-		bench.Print(w, r.WholeSystem)
+		measure.Print(w, r.WholeSystem)
 		datapath.PrintGoals(w, r.Goals)
 		_, _ = fmt.Fprintln(w)
 	}
@@ -208,17 +208,17 @@ func (r *report) measureSystem(
 	if err != nil {
 		return err
 	}
-	servers := bench.Servers{
+	servers := measure.Servers{
 		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema,
 		AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
 	}
-	for _, p := range bench.Profiles() {
+	for _, p := range measure.Profiles() {
 		p.Schedulers = o.path.Schedulers
 		if o.path.Quick {
 			p.Executions /= 10
 		}
 		progress("measuring %s: %d executions", p.Profile, p.Executions)
-		measured, err := bench.Run(ctx, p, servers, logger)
+		measured, err := measure.Run(ctx, p, servers, logger)
 		if err != nil {
 			return fmt.Errorf("measure %q: %w", p.Profile, err)
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -15,16 +15,18 @@ func TestAPracticeIsJudged(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "ops.print")
-	with := func(status attune.Status) int64 {
+	with := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = status }).ID
 	}
 	i := (&Demo{store: st}).newIncident()
 	i.span = span{0, openEnd, 0, openEnd}
 	var v verdict
-	asked := []int64{with(attune.StatusCompleted), with(attune.StatusCancelled), with(attune.StatusFailed), 4711}
+	asked := []int64{with(lifecycle.StatusCompleted), with(lifecycle.StatusCancelled), with(lifecycle.StatusFailed),
+		4711}
 	require.NoError(t, i.ran(t.Context(), &v, "ops.print", asked))
 	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, decision)
-		values ('a', 'mirror.events', 'requeued'), ('b', 'mirror.events', 'discarded'), ('c', 'mirror.events', null), ('d', 'elsewhere', null)`)
+		values ('a', 'mirror.events', 'requeued'), ('b', 'mirror.events', 'discarded'), ('c', 'mirror.events', null),
+			('d', 'elsewhere', null)`)
 	require.NoError(t, i.deadLetterVerdict(t.Context(), &v, map[string]string{groupMirror: "requeued"}))
 	require.Equal(t, []string{
 		"  practice              consumer-away",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -25,7 +25,7 @@ func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 		trafficEnd: time.Now(),
 	}
 	action := testkit.Action(t, d.store, "demo.any")
-	ended := func(ref string, status attune.Status, result string) int64 {
+	ended := func(ref string, status lifecycle.Status, result string) int64 {
 		e := testkit.Execution(t, d.store, testkit.ActionRow{ID: action.ID, Ref: ref}, func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = status, json.RawMessage(result)
 		})
@@ -39,12 +39,13 @@ func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 		return d.summary(t.Context(), c, nil, left)
 	}
 	d.requested = []int64{
-		ended("core.echo", attune.StatusCompleted, `{}`),
-		ended("core.fail", attune.StatusFailed, `{"error": "failing on purpose"}`),
-		ended("shop.charge", attune.StatusFailed, `{"error": "the bank is away\n"}`),
+		ended("core.echo", lifecycle.StatusCompleted, `{}`),
+		ended("core.fail", lifecycle.StatusFailed, `{"error": "failing on purpose"}`),
+		ended("shop.charge", lifecycle.StatusFailed, `{"error": "the bank is away\n"}`),
 	}
 	require.NoError(t, summary(), out.String())
-	require.Regexp(t, `by the demo +3\n +by rules, workflows, retries +0\n +completed +1\n +failed attempts +0 .*\n +not completed +2\n`, out.String())
+	require.Regexp(t,
+		`by the demo +3\n +by rules, workflows, retries +0\n +completed +1\n +failed attempts +0 .*\n +not completed +2\n`, out.String())
 	require.Regexp(t, `on purpose +1\n +refused by the bank +1\n`, out.String())
 	require.NotContains(t, out.String(), "incident", "a demo of a given length begins one itself")
 
@@ -68,11 +69,12 @@ func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 	require.Contains(t, out.String(), "this fault did not happen: kill -9 executor-1: ")
 	d.undone = nil
 
-	stray := ended("core.echo", attune.StatusFailed, `{"error": "no workers available"}`)
+	stray := ended("core.echo", lifecycle.StatusFailed, `{"error": "no workers available"}`)
 	require.ErrorIs(t, summary(), ErrLost)
 	require.Contains(t, out.String(), "1 executions ended unexpectedly, such as ["+strconv.FormatInt(stray, 10)+
 		"]: core.echo failed: no workers available")
-	testkit.Exec(t, d.store, `insert into lost_work (cause, outcome, execution, attempt, action_ref) values ('worker_gone', 'failed', $1, 1, 'core.echo')`, stray)
+	testkit.Exec(t, d.store,
+		`insert into lost_work (cause, outcome, execution, attempt, action_ref) values ('worker_gone', 'failed', $1, 1, 'core.echo')`, stray)
 	require.ErrorIs(t, summary(), ErrLost)
 	require.Contains(t, out.String(), "were lost with a killed worker, and none was killed")
 	d.workerKilled = true
@@ -95,17 +97,19 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Join(append(lines, next...), "\n")
 	}
-	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, decision) values ('a', 'old', null), ('b', 'old', null), ('c', 'old', 'requeued')`)
+	testkit.Exec(t, st,
+		`insert into dead_letter (fingerprint, queue, decision) values ('a', 'old', null), ('b', 'old', null), ('c', 'old', 'requeued')`)
 	require.NoError(t, d.readEarlier(ctx))
 	require.Contains(t, said(), "  incident              had not begun when you quit\n"+
 		"  earlier runs                 2 dead letters waited at the start: 0 were decided in this run, 2 wait\nNEXT\n")
 
 	testkit.Exec(t, st, "update dead_letter set decision = 'discarded' where fingerprint = 'a'")
 	action := testkit.Action(t, st, "ops.print")
-	printed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
+	printed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusCompleted })
 	i := d.newIncident()
 	i.span, i.broken, i.prints = span{d.earlier.newest, openEnd, 0, openEnd}, []string{"sick-1"}, []int64{printed.ID}
-	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
+	testkit.Exec(t, st,
+		`insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
 	require.Contains(t, said(),
 		"incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
 	require.Contains(t, said(), "undone                1 dead letters wait: unreadable messages")
@@ -122,7 +126,8 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	i.lastDeadLetter = 7 // the next one
 	next := d.newIncident()
 	next.span, next.cut = span{i.lastDeadLetter, openEnd, 0, openEnd}, true
-	testkit.Exec(t, st, `insert into dead_letter (id, fingerprint, queue, message_id) overriding system value values (8, 'g', 'mirror.events', 'g')`)
+	testkit.Exec(t, st,
+		`insert into dead_letter (id, fingerprint, queue, message_id) overriding system value values (8, 'g', 'mirror.events', 'g')`)
 	require.Contains(t, said(),
 		"incident 1                   2 dead letters in 2 groups; the engine decided 1 others alone\n")
 	require.Contains(t, said(), "    all is decided        no dead letter waits")
@@ -144,10 +149,10 @@ func TestACompletedRetryIsNoFailure(t *testing.T) {
 	d := &Demo{cfg: Config{Out: out, Faults: true}, store: testkit.Store(t), mirror: &mirror{seen: map[int64]bool{}}}
 	d.begun, d.trafficEnd = time.Now(), time.Now()
 	action := testkit.Action(t, d.store, "ops.invoice")
-	attempt := func(first int64, n int, status attune.Status) int64 {
+	attempt := func(first int64, n int, status lifecycle.Status) int64 {
 		e := testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = status, json.RawMessage(`{}`)
-			if status == attune.StatusFailed {
+			if status == lifecycle.StatusFailed {
 				r.Result = json.RawMessage(`{"error": "templates/japan.tex is not part of release 1.5.0"}`)
 			}
 		})
@@ -157,13 +162,13 @@ func TestACompletedRetryIsNoFailure(t *testing.T) {
 		}
 		return e.ID
 	}
-	good, open := attempt(0, 0, attune.StatusCompleted), attempt(0, 0, attune.StatusFailed)
-	again, done := attempt(0, 0, attune.StatusFailed), attempt(0, 0, attune.StatusFailed)
-	attempt(good, 1, attune.StatusFailed) // an operator retried a completed execution
-	attempt(done, 1, attune.StatusCompleted)
-	attempt(again, 1, attune.StatusFailed) // during the bad release
-	attempt(again, 2, attune.StatusCompleted)
-	attempt(again, 3, attune.StatusFailed) // during the next incident
+	good, open := attempt(0, 0, lifecycle.StatusCompleted), attempt(0, 0, lifecycle.StatusFailed)
+	again, done := attempt(0, 0, lifecycle.StatusFailed), attempt(0, 0, lifecycle.StatusFailed)
+	attempt(good, 1, lifecycle.StatusFailed) // an operator retried a completed execution
+	attempt(done, 1, lifecycle.StatusCompleted)
+	attempt(again, 1, lifecycle.StatusFailed) // during the bad release
+	attempt(again, 2, lifecycle.StatusCompleted)
+	attempt(again, 3, lifecycle.StatusFailed) // during the next incident
 	i := d.newIncident()
 	i.invoices, i.span = []int64{good, open, again, done}, span{0, openEnd, 0, openEnd}
 
@@ -187,7 +192,8 @@ func TestTheEndNamesTheActionsUnderWay(t *testing.T) {
 	t.Parallel()
 	d := &Demo{store: testkit.Store(t)}
 	action := testkit.Action(t, d.store, "shop.fulfil")
-	for _, status := range []attune.Status{attune.StatusRunning, attune.StatusScheduled, attune.StatusCompleted} {
+	for _, status := range []lifecycle.Status{lifecycle.StatusRunning, lifecycle.StatusScheduled,
+		lifecycle.StatusCompleted} {
 		testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) { r.Status = status })
 	}
 	require.Equal(t, "2 under way: 2 of shop.fulfil; the demo gives up after 1m30s without an end",

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
@@ -214,7 +214,7 @@ func (c *scenario) allStarts() map[int64]int {
 // begun waits until the processes of these executions run, which is shortly after the update of their rows.
 func (c *scenario) begun(ids ...int64) {
 	c.t.Helper()
-	c.reach(attune.StatusRunning, ids...)
+	c.reach(lifecycle.StatusRunning, ids...)
 	path := filepath.Join(c.dir, "starts")
 	c.await(func() bool {
 		if _, err := os.Stat(path); err != nil {
@@ -284,7 +284,7 @@ func (c *scenario) describe() string {
 }
 
 // reach waits until all executions have a status.
-func (c *scenario) reach(status attune.Status, ids ...int64) {
+func (c *scenario) reach(status lifecycle.Status, ids ...int64) {
 	c.t.Helper()
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = $2`, ids,
@@ -293,7 +293,7 @@ func (c *scenario) reach(status attune.Status, ids ...int64) {
 }
 
 // oneOf waits until an execution has one of the statuses, and returns it.
-func (c *scenario) oneOf(id int64, statuses ...attune.Status) (status attune.Status) {
+func (c *scenario) oneOf(id int64, statuses ...lifecycle.Status) (status lifecycle.Status) {
 	c.t.Helper()
 	c.await(func() bool {
 		status = testkit.StatusOf(c.t, c.store, id)
@@ -303,7 +303,7 @@ func (c *scenario) oneOf(id int64, statuses ...attune.Status) (status attune.Sta
 }
 
 // among returns the executions with a status.
-func (c *scenario) among(ids []int64, status attune.Status) (some []int64) {
+func (c *scenario) among(ids []int64, status lifecycle.Status) (some []int64) {
 	c.t.Helper()
 	for _, id := range ids {
 		if testkit.StatusOf(c.t, c.store, id) == status {

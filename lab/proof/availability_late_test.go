@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -21,10 +21,10 @@ func finishesAfterDeath(c *scenario) {
 	gate := make(chan struct{})
 	silent := c.fake(false, testkit.FakeWorkerConfig{Behave: until(gate)})
 	id := c.request(act.Ref, 1)[0]
-	c.reach(attune.StatusRunning, id)
+	c.reach(lifecycle.StatusRunning, id)
 	silent.StopHeartbeat()
 	c.disturb()
-	c.reach(attune.StatusAbandoned, id)
+	c.reach(lifecycle.StatusAbandoned, id)
 	c.requireDecidedWithin(id)
 	c.requireReported(id)
 	c.open()
@@ -49,7 +49,7 @@ func goesOn(c *scenario) {
 	id := c.request(act.Ref, 1)[0]
 	c.begun(id)
 	require.NoError(c.t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
-	c.reach(attune.StatusAbandoned, id)
+	c.reach(lifecycle.StatusAbandoned, id)
 	c.requireDecidedWithin(id)
 	c.requireReported(id)
 	marked := func(status string) func() bool {
@@ -80,9 +80,9 @@ func forgetsTheTimeout(c *scenario) {
 	act := c.action("act", func(a *testkit.ActionRow) { a.TimeoutSeconds = &second })
 	forgetful := c.fake(false, testkit.FakeWorkerConfig{Behave: until(nil)})
 	id := c.request(act.Ref, 1)[0]
-	c.oneOf(id, attune.StatusRunning, attune.StatusTimeout) // the test may look only after the timeout
+	c.oneOf(id, lifecycle.StatusRunning, lifecycle.StatusTimeout) // the test may look only after the timeout
 	c.disturb()
-	c.reach(attune.StatusTimeout, id)
+	c.reach(lifecycle.StatusTimeout, id)
 	c.settled()
 	result := c.result(id)
 	require.Regexp(c.t, `^Execution timeout: still running \d+ seconds after its start, 1 are allowed$`,
@@ -92,7 +92,7 @@ func forgetsTheTimeout(c *scenario) {
 	require.Equal(c.t, "timeout 1", c.attempts(id))
 	c.await(func() bool { return strings.Contains(c.late(id), "timeout stays, not cancelled") },
 		"the engine asked it to stop, and refuses and stores its late write")
-	require.Equal(c.t, attune.StatusTimeout, testkit.StatusOf(c.t, c.store, id), "S8")
+	require.Equal(c.t, lifecycle.StatusTimeout, testkit.StatusOf(c.t, c.store, id), "S8")
 	require.NotEmpty(c.t, forgetful.Runs())
 }
 
@@ -210,10 +210,10 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 	var running int64
 	c.await(func() bool { // on a busy machine its heartbeats may become stale once more
 		running = c.request(act.Ref, 1)[0]
-		return c.oneOf(running, attune.StatusRunning, attune.StatusFailed) == attune.StatusRunning
+		return c.oneOf(running, lifecycle.StatusRunning, lifecycle.StatusFailed) == lifecycle.StatusRunning
 	}, "it runs")
 	last.Kill()
-	c.reach(attune.StatusFailed, running)
+	c.reach(lifecycle.StatusFailed, running)
 	result := c.result(running)
 	require.Equal(t, "execution_timeout_monitor", result["failed_by"])
 	require.NotContains(t, result, "abandoned_by")
@@ -248,7 +248,7 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 func failsAtOnce(c *scenario, ref string) string {
 	c.t.Helper()
 	id := c.request(ref, 1)[0]
-	c.reach(attune.StatusFailed, id)
+	c.reach(lifecycle.StatusFailed, id)
 	result := c.result(id)
 	require.Equal(c.t, "no workers available", result["error"])
 	require.Equal(c.t, "execution_scheduler", result["failed_by"])

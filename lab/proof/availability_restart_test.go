@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -53,7 +53,7 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 		c.startWorker("rescue")
 		c.open()
 	}
-	down.reach(attune.StatusCompleted, waiting...)
+	down.reach(lifecycle.StatusCompleted, waiting...)
 	require.Equal(t, 2, h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, going),
 		"L4: a leaving worker is not presumed dead")
 	leaves.open()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -63,7 +63,7 @@ func stopsMidExecution(c *scenario) {
 	c.disturb()
 	c.startWorker("rescue")
 	c.open()
-	c.reach(attune.StatusAbandoned, ids...)
+	c.reach(lifecycle.StatusAbandoned, ids...)
 	c.settled()
 	require.Equal(c.t, "abandoned 1", c.attempts(ids[0]))
 	require.Equal(c.t, "abandoned 1, completed 1", c.attempts(ids[1]))
@@ -102,7 +102,7 @@ func neverPicksUp(c *scenario) {
 	c.startWorker("rescue")
 	let := c.cordoned("w-" + c.label + "-rescue")
 	ids := c.request(act.Ref, 2)
-	c.reach(attune.StatusScheduled, ids...)
+	c.reach(lifecycle.StatusScheduled, ids...)
 	c.open()
 	let()
 	before := c.connectionsOf("rescue")
@@ -138,12 +138,12 @@ func picksUpTooLate(c *scenario) {
 	gate := make(chan struct{})
 	late := c.fake(false, testkit.FakeWorkerConfig{Gate: gate})
 	id := c.request(act.Ref, 1)[0]
-	c.reach(attune.StatusScheduled, id)
+	c.reach(lifecycle.StatusScheduled, id)
 	// This worker could also get the retry, and time out again.
 	testkit.Exec(c.t, c.store, `UPDATE worker SET cordoned = true WHERE id = $1`, late.ID)
 	c.disturb()
 	testkit.Exec(c.t, c.store, `UPDATE action SET scheduled_timeout_seconds = 2 WHERE id = $1`, act.ID)
-	c.reach(attune.StatusFailed, id)
+	c.reach(lifecycle.StatusFailed, id)
 	result := c.result(id)
 	require.Regexp(c.t,
 		`^Execution timeout: worker did not pick up task within 2 seconds \(scheduled for \d+ seconds\)$`,
@@ -168,8 +168,8 @@ func picksUpTooLate(c *scenario) {
 			strings.Contains(c.late(id), "failed stays, not completed")
 	}, "S9: both of its writes are refused and kept, and not: %s",
 		lazily(func() string { return c.late(id) }))
-	require.Equal(c.t, attune.StatusFailed, testkit.StatusOf(c.t, c.store, id), "S8: it ended once")
-	require.Equal(c.t, attune.StatusCompleted, testkit.StatusOf(c.t, c.store, last))
+	require.Equal(c.t, lifecycle.StatusFailed, testkit.StatusOf(c.t, c.store, id), "S8: it ended once")
+	require.Equal(c.t, lifecycle.StatusCompleted, testkit.StatusOf(c.t, c.store, last))
 	require.NotEmpty(c.t, late.Runs())
 }
 
@@ -226,13 +226,13 @@ func expiresAndMoves(c *scenario) {
 	holder := c.fake(true,
 		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
 	ids := c.request(act.Ref, 3)
-	c.reach(attune.StatusScheduled, ids...)
+	c.reach(lifecycle.StatusScheduled, ids...)
 	c.startWorker("rescue")
 	c.disturb()
 	c.open()
 	var expired []int64
 	c.await(func() bool {
-		expired = c.among(ids, attune.StatusCompleted)
+		expired = c.among(ids, lifecycle.StatusCompleted)
 		return len(expired) == 2
 	}, "the two that it did not take expire, and run elsewhere")
 	holder.Kill() // the broker requeues what it had accepted, and it expires there
@@ -279,7 +279,7 @@ func expiresAndFails(c *scenario) {
 	c.disturb()
 	var expired []int64
 	c.await(func() bool {
-		expired = c.among(dispatched, attune.StatusFailed)
+		expired = c.among(dispatched, lifecycle.StatusFailed)
 		return len(expired) == 1
 	}, "the one that it did not take expires")
 	result := c.result(expired[0])
@@ -289,7 +289,7 @@ func expiresAndFails(c *scenario) {
 	require.NotEmpty(c.t, result["expired_at"])
 	require.Equal(c.t, "dead_letter failed", c.lost(expired[0]))
 	c.requireDeadLetters("failed", holder.ID, expired...)
-	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != attune.StatusRequested },
+	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != lifecycle.StatusRequested },
 		"L3: the queued execution has its slot")
 	holder.Kill()
 	c.settled()

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -40,7 +40,7 @@ func (s *stage) cancel(id int64) []stop {
 // attempt is an execution's row, with the time of its last start by its action; zero if it never started.
 type attempt struct {
 	origin int64
-	status attune.Status
+	status lifecycle.Status
 	begun  time.Time
 }
 
@@ -77,7 +77,7 @@ func (s *stage) requireStopped(stops []stop) {
 		}
 		switch st.Outcome {
 		case triage.CancelDone:
-			require.Equal(s.t, attune.StatusCancelled, all[acting].status, "S8: execution %d was cancelled", acting)
+			require.Equal(s.t, lifecycle.StatusCancelled, all[acting].status, "S8: execution %d was cancelled", acting)
 		case triage.CancelAsked:
 		default:
 			continue

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -27,12 +27,12 @@ func TestAReplicaThatDiesWhileItHandlesDeadLettersLosesNone(t *testing.T) {
 				action.ID)
 			gone := testkit.Worker(t, s.store, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 			testkit.Exec(t, s.store, `UPDATE worker_load SET assigned = 2 WHERE worker = $1`, gone.ID)
-			held := func(status attune.Status) int64 {
+			held := func(status lifecycle.Status) int64 {
 				return testkit.Execution(t, s.store, action, func(e *testkit.ExecutionRow) {
 					e.Status, e.Worker, e.Attempt, e.AdmissionState = status, &gone.ID, 1, &queue
 				}).ID
 			}
-			dead, done := held(attune.StatusScheduled), held(attune.StatusCompleted)
+			dead, done := held(lifecycle.StatusScheduled), held(lifecycle.StatusCompleted)
 			require.NoError(t, s.wire.BindWorkerDeadLetters(testkit.Context(t), gone.ID))
 
 			// A dispatch expires only after most of the time to live of its queue.
@@ -69,7 +69,7 @@ func TestAReplicaThatDiesWhileItHandlesDeadLettersLosesNone(t *testing.T) {
 				CASE message_id WHEN 'execution.completed' THEN 'released' WHEN 'event.created' THEN 'waits' ELSE 'failed' END`))
 			require.Equal(t, 1, s.count(`SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter'`,
 				dead), "decided once")
-			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, s.store, dead))
+			require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, s.store, dead))
 			s.requireReported(dead)
 			testkit.Invariants(t, s.store)
 		})

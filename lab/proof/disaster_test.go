@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/lab/testkit"
@@ -159,7 +159,7 @@ func (d *disaster) requireEachAttemptOnce(known []int64, before map[int64]int) {
 
 // requireKept checks that all known executions have ended, and how their last attempts have: one that no worker
 // started in time failed, and was retried.
-func (d *disaster) requireKept(known []int64, statuses ...attune.Status) {
+func (d *disaster) requireKept(known []int64, statuses ...lifecycle.Status) {
 	d.t.Helper()
 	require.NotEmpty(d.t, known)
 	require.Len(d.t, d.ids(`SELECT id FROM execution WHERE id = ANY ($1)`, known), len(known), "no execution is lost")
@@ -192,7 +192,7 @@ func TestTheBrokerIsReplacedByAnEmptyOne(t *testing.T) {
 		return lost > 20
 	})
 	d.over()
-	d.requireKept(d.asked, attune.StatusCompleted)
+	d.requireKept(d.asked, lifecycle.StatusCompleted)
 	d.requireEachAttemptOnce(d.asked, nil)
 	require.Zero(t, d.count(`SELECT count(*) FROM dead_letter`))
 	for _, replica := range d.replicas {
@@ -241,7 +241,7 @@ func (d *disaster) loseAnHour(also func()) {
 	d.late()
 	newest := d.load(func() bool { return true })
 	d.over()
-	d.requireKept(known, attune.StatusCompleted, attune.StatusAbandoned)
+	d.requireKept(known, lifecycle.StatusCompleted, lifecycle.StatusAbandoned)
 	d.requireEachAttemptOnce(append(known, newest...), before)
 	require.Greater(t, slices.Min(newest), slices.Max(lost), "no id is given twice")
 	require.Zero(t, d.count(`SELECT count(*) FROM dead_letter l WHERE EXISTS (SELECT FROM execution e WHERE e.id = l.execution)`),

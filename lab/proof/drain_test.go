@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -205,7 +205,7 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 	close(gate)
 	s.over()
 	require.Equal(t, 8, s.count(`SELECT count(*) FROM execution WHERE status = $1::text::execution_status_enum`,
-		attune.StatusCompleted))
+		lifecycle.StatusCompleted))
 	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, more, foreign.ID),
 		"it gets nothing more")
 	require.Len(t, foreign.Runs(), 3)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
@@ -41,7 +41,7 @@ func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
 		ids := slices.Concat(r.make(free, 1), r.make(one, 1))
 		r.together(2, func(replica *scheduler.Scheduler, _ int) { r.try(replica, nil, ids) })
 		require.Equal(t, map[int64]int{ids[0]: 1, ids[1]: 1}, r.dispatched())
-		r.finish(attune.StatusCompleted, ids...)
+		r.finish(lifecycle.StatusCompleted, ids...)
 		require.Equal(t, scheduler.Result{Released: 2}, r.report(ids...))
 	}
 	r.settle()
@@ -79,7 +79,7 @@ func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, r.ask(ids...))
 	for i, id := range ids[:3] {
 		require.Equal(t, map[int64]int{id: 1}, r.dispatched())
-		r.finish(attune.StatusCompleted, id)
+		r.finish(lifecycle.StatusCompleted, id)
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(r.replica(), []int64{id}, nil))
 		require.Equal(t, ids[i+2:], r.queued(action))
 	}
@@ -96,7 +96,7 @@ func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 	r.ask(ids...)
 	for done := 0; done < len(ids); done += 3 {
 		running := ids[done:min(done+3, len(ids))]
-		r.finish(attune.StatusCompleted, running...)
+		r.finish(lifecycle.StatusCompleted, running...)
 		r.together(3, func(replica *scheduler.Scheduler, _ int) {
 			for range 4 {
 				reports := slices.Concat(running, ids[:done], running[:1])
@@ -123,14 +123,14 @@ func TestHACompletionBeforeTheRunningReport(t *testing.T) {
 	ids := r.make(action, 2)
 	r.ask(ids...)
 	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the row says that it was not even started")
-	r.finish(attune.StatusRunning, ids[0])
+	r.finish(lifecycle.StatusRunning, ids[0])
 	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the row says that it runs")
-	require.Equal(t, []attune.Status{attune.StatusRunning, attune.StatusRequested}, r.statuses(ids...))
-	r.finish(attune.StatusCompleted, ids[0])
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusRunning, lifecycle.StatusRequested}, r.statuses(ids...))
+	r.finish(lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[0]))
 	// The worker's own message that it runs arrives last.
-	r.finish(attune.StatusRunning, ids[0])
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, r.store, ids[0]))
+	r.finish(lifecycle.StatusRunning, ids[0])
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, r.store, ids[0]))
 	require.Equal(t, scheduler.Result{}, r.report(ids[0]))
 	r.settle()
 }
@@ -141,12 +141,12 @@ func TestHACancelledBeforeRequested(t *testing.T) {
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 3)
-	r.finish(attune.StatusCancelled, ids[0])
+	r.finish(lifecycle.StatusCancelled, ids[0])
 	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the cancel is reported first")
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(ids...))
-	r.finish(attune.StatusCancelled, ids[2])
+	r.finish(lifecycle.StatusCancelled, ids[2])
 	require.Equal(t, map[int64]int{ids[1]: 1}, r.dispatched())
-	r.finish(attune.StatusCompleted, ids[1])
+	r.finish(lifecycle.StatusCompleted, ids[1])
 	r.on(r.replica(), []int64{ids[2], ids[1], ids[0]}, ids)
 	require.Empty(t, r.dispatched(), "no execution is left to run")
 	require.Zero(t, r.holders(action))
@@ -163,7 +163,7 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	victim := s.serve(dieAt("batch:committed", 1))
 	ids := s.request(actFree, 1)
 	testkit.Eventually(t, victim.killed, 20*time.Second)
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
 	// The row of the request, which is published, may still be there.
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM outbox WHERE routing_keys[1] LIKE 'execution.dispatch.%'`),
 		"the unpublished message is there")
@@ -230,7 +230,7 @@ func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 	s.cordoned(late.Name) // it gets nothing else, even if its heartbeats resume
 	id := late.Runs()[0].Job.ExecutionID
 	late.StopHeartbeat()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, s.store, id) == attune.StatusAbandoned },
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, s.store, id) == lifecycle.StatusAbandoned },
 		20*time.Second)
 
 	gate := make(chan struct{})
@@ -243,7 +243,7 @@ func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 		"the engine reported one end, and the worker another")
 	testkit.Eventually(t,
 		func() bool { return s.count(`SELECT count(*) FROM late_write WHERE execution = $1`, id) > 0 }, 20*time.Second)
-	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, s.store, id))
+	require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, s.store, id))
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_holder`), "S3: one holds the one slot")
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_admission_entry`),
 		"S7: the last one still waits for it")

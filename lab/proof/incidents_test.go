@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -182,7 +182,7 @@ func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 17}, r.ask(append([]int64{lone}, ids...)...))
 	for next := 2; next < len(ids); next++ {
 		require.Equal(t, ids[next:], r.queued(action))
-		r.finish(attune.StatusCompleted, ids[next-2])
+		r.finish(lifecycle.StatusCompleted, ids[next-2])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[next-2]))
 	}
 	r.settle()
@@ -197,15 +197,15 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	ids := r.make(action, 4)
 	r.ask(ids...)
 	for i := range 3 {
-		r.finish(attune.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
+		r.finish(lifecycle.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[i]))
 		// The worker returns, writes by id as existing workers do, and reports it.
 		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`,
 			ids[i])
 		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, ids[:i+1], nil) })
 		require.Equal(t, 1, r.holders(action))
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
-		require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, r.store, ids[i]), "the first end stands")
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
+		require.Equal(t, lifecycle.StatusAbandoned, testkit.StatusOf(t, r.store, ids[i]), "the first end stands")
 	}
 	r.settle()
 }
@@ -219,7 +219,7 @@ func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 	ids := r.make(action, 25)
 	r.ask(ids[0])
 	for i := range len(ids) - 1 {
-		r.finish(attune.StatusCompleted, ids[i])
+		r.finish(lifecycle.StatusCompleted, ids[i])
 		r.together(2, func(replica *scheduler.Scheduler, which int) {
 			if which == 0 {
 				r.try(replica, ids[i:i+1], nil)
@@ -227,7 +227,7 @@ func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 				r.try(replica, nil, ids[i+1:i+2])
 			}
 		})
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
+		require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
 	}
 	r.settle()
 }
@@ -243,11 +243,11 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 	r.ask(ids...)
 	for wave := 0; wave+10 <= len(ids); wave += 5 {
 		running := ids[wave : wave+5]
-		r.finish(attune.StatusCompleted, running...)
+		r.finish(lifecycle.StatusCompleted, running...)
 		r.together(5, func(replica *scheduler.Scheduler, which int) { r.try(replica, running[which:which+1], nil) })
 		require.Equal(t, 5, r.holders(action))
 		for _, status := range r.statuses(ids[wave+5 : wave+10]...) {
-			require.Equal(t, attune.StatusScheduled, status)
+			require.Equal(t, lifecycle.StatusScheduled, status)
 		}
 	}
 	r.settle()
@@ -261,7 +261,7 @@ func TestIncidentPrefect8251ABatchIsAtomic(t *testing.T) {
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 2)
 	r.ask(ids...)
-	r.finish(attune.StatusCompleted, ids[0])
+	r.finish(lifecycle.StatusCompleted, ids[0])
 	r.sent.take(t)
 	for _, table := range []string{
 		"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry",
@@ -289,15 +289,16 @@ func TestIncidentPrefect8251ABatchIsAtomic(t *testing.T) {
 func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	for _, end := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
-		attune.StatusAbandoned,
+	for _, end := range []lifecycle.Status{
+		lifecycle.StatusCompleted, lifecycle.StatusFailed, lifecycle.StatusCancelled, lifecycle.StatusTimeout,
+		lifecycle.StatusAbandoned,
 	} {
-		for _, from := range []attune.Status{attune.StatusScheduled, attune.StatusRunning, attune.StatusCanceling} {
+		for _, from := range []lifecycle.Status{lifecycle.StatusScheduled, lifecycle.StatusRunning,
+			lifecycle.StatusCanceling} {
 			action := r.limited(fmt.Sprintf("pk.%s_%s", from, end), 2)
 			ids := r.make(action, 6)
 			r.ask(ids...)
-			if from != attune.StatusScheduled {
+			if from != lifecycle.StatusScheduled {
 				r.finish(from, ids[0])
 			}
 			require.Equal(t, scheduler.Result{}, r.report(ids[0]), "it has not ended")
@@ -359,7 +360,7 @@ func TestIncidentSt24779RunningExecutionsOfAPausedQueueCount(t *testing.T) {
 	ids := r.make(action, 4)
 	r.ask(ids...)
 	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = true`)
-	r.finish(attune.StatusCompleted, ids[0])
+	r.finish(lifecycle.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1}, r.report(ids[0]))
 	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = false`)
 	require.Equal(t, scheduler.Result{Granted: 1}, r.ask(ids[2]), "one of two was free")
@@ -377,18 +378,19 @@ func TestIncidentTriggerDev1272OtherWaitsHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
-	parent := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
-	asks := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
+	parent := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })[0]
+	asks := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })[0]
 	testkit.Exec(t, r.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'go on?', 'pending')`, asks)
-	failed := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })[0]
+	failed := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })[0]
 	// it is not due yet
 	r.make(action, 1, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &failed, 1 })
-	for _, status := range []attune.Status{attune.StatusScheduling, attune.StatusCanceling, attune.StatusCompleted} {
+	for _, status := range []lifecycle.Status{lifecycle.StatusScheduling, lifecycle.StatusCanceling,
+		lifecycle.StatusCompleted} {
 		r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = status })
 	}
 	child := r.make(action, 2, func(e *testkit.ExecutionRow) { e.Parent = &parent })
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(child...))
-	r.finish(attune.StatusCompleted, child[0])
+	r.finish(lifecycle.StatusCompleted, child[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(child[0]))
 	r.settle()
 }

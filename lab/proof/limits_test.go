@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -71,15 +71,15 @@ func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.
 }
 
 // finish ends executions as a worker does, without a message to the engine.
-func (r *room) finish(status attune.Status, ids ...int64) {
+func (r *room) finish(status lifecycle.Status, ids ...int64) {
 	r.t.Helper()
 	require.Equal(r.t, len(ids), testkit.Exec(r.t, r.store,
 		`UPDATE execution SET status = $1::text::execution_status_enum WHERE id = ANY ($2)`, string(status), ids))
 }
 
-func (r *room) statuses(ids ...int64) []attune.Status {
+func (r *room) statuses(ids ...int64) []lifecycle.Status {
 	r.t.Helper()
-	out := make([]attune.Status, len(ids))
+	out := make([]lifecycle.Status, len(ids))
 	for i, id := range ids {
 		out[i] = testkit.StatusOf(r.t, r.store, id)
 	}
@@ -116,12 +116,13 @@ func TestL3ARefusedExecutionReservesNothing(t *testing.T) {
 	})
 	first := r.make(paced, 1)
 	require.Equal(t, scheduler.Result{Granted: 1}, r.ask(first...))
-	r.finish(attune.StatusCompleted, first...)
+	r.finish(lifecycle.StatusCompleted, first...)
 	require.Equal(t, scheduler.Result{Released: 1}, r.report(first...))
 
 	second, next := r.make(paced, 1), r.make(plain, 1)
 	require.Equal(t, scheduler.Result{Granted: 1, Ended: 1}, r.ask(append(second, next...)...))
-	require.Equal(t, []attune.Status{attune.StatusCancelled, attune.StatusScheduled}, r.statuses(second[0], next[0]))
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusCancelled, lifecycle.StatusScheduled}, r.statuses(second[0],
+		next[0]))
 	r.settle()
 }
 
@@ -136,13 +137,13 @@ func TestL3AnExecutionThatIsNotDueHoldsNoSlot(t *testing.T) {
 		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(3600)) })
 	first := r.make(paced, 2)
 	require.Equal(t, 1, r.ask(first...).Granted)
-	r.finish(attune.StatusCompleted, first[0])
+	r.finish(lifecycle.StatusCompleted, first[0])
 	require.Equal(t, 1, r.report(first[0]).Released)
 
 	later, next := r.make(paced, 1), r.make(plain, 1)
 	result := r.ask(append(later, next...)...)
 	require.Equal(t, []int{1, 1}, []int{result.Granted, result.Enqueued})
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, next[0]))
+	require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, r.store, next[0]))
 	require.Positive(t, result.Wake)
 	r.settle()
 }
@@ -170,9 +171,9 @@ func TestL3AFreshReplicaPromotesTheNextOfASharedLimit(t *testing.T) {
 			testkit.Policy(t, r.store, one, 1, of(one))
 			holder, waiter := r.make(one, 1), r.make(other, 1)
 			require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(append(holder, waiter...)...))
-			r.finish(attune.StatusCompleted, holder...)
+			r.finish(lifecycle.StatusCompleted, holder...)
 			require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(r.replica(), holder, nil))
-			require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, waiter[0]))
+			require.Equal(t, lifecycle.StatusScheduled, testkit.StatusOf(t, r.store, waiter[0]))
 			r.settle()
 		})
 	}
@@ -207,7 +208,7 @@ func TestS3ALimitThatIsLoweredWhileABatchIsPlannedHolds(t *testing.T) {
 			limit := testkit.Policy(t, r.store, one, 2, testkit.OfPack(one))
 			holders, waiters := r.make(one, 2), r.make(other, 2)
 			require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 2}, r.ask(append(holders, waiters...)...))
-			r.finish(attune.StatusCompleted, holders[0])
+			r.finish(lifecycle.StatusCompleted, holders[0])
 			lowered := false
 			lower := &interruption{nth: nth, act: func() {
 				lowered = true

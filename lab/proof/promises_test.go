@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -115,7 +115,7 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	replicas := []*scheduler.Scheduler{r.first, r.replica()}
 	var order []int64
 	for i := range len(low) + len(normal) + len(high) {
-		r.finish(attune.StatusCompleted, running)
+		r.finish(lifecycle.StatusCompleted, running)
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(replicas[i%2], []int64{running}, nil))
 		running = int64(r.count(`SELECT execution FROM execution_holder`))
 		order = append(order, running)

@@ -15,8 +15,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -288,9 +288,9 @@ func (s *stage) requireLegalMoves() {
 	require.NoError(s.t, err)
 	defer rows.Close()
 	for rows.Next() {
-		var from, to attune.Status
+		var from, to lifecycle.Status
 		require.NoError(s.t, rows.Scan(&from, &to))
-		require.True(s.t, attune.CanMove(from, to), "S8: %s → %s", from, to)
+		require.True(s.t, lifecycle.CanMove(from, to), "S8: %s → %s", from, to)
 	}
 	require.NoError(s.t, rows.Err())
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/installation/worker"
 )
 
@@ -168,7 +168,7 @@ type ExecutionRow struct {
 	Parent            *int64
 	Enforcement       *int64
 	Worker            *int64
-	Status            attune.Status
+	Status            lifecycle.Status
 	Result            any
 	WorkflowTask      any
 	RetryCount        int32
@@ -185,7 +185,7 @@ type ExecutionRow struct {
 // writes no queue entry, counter or message.
 func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*ExecutionRow)) ExecutionRow {
 	t.Helper()
-	row := ExecutionRow{Action: &action.ID, ActionRef: action.Ref, Status: attune.StatusRequested}
+	row := ExecutionRow{Action: &action.ID, ActionRef: action.Ref, Status: lifecycle.StatusRequested}
 	for _, option := range options {
 		option(&row)
 	}
@@ -244,12 +244,12 @@ func Hold(t testing.TB, st Pooler, execution, state int64) {
 }
 
 // StatusOf reads an execution's status.
-func StatusOf(t testing.TB, st Pooler, execution int64) attune.Status {
+func StatusOf(t testing.TB, st Pooler, execution int64) lifecycle.Status {
 	t.Helper()
 	var status string
 	err := st.Pool().QueryRow(t.Context(), `select status::text from execution where id = $1`, execution).Scan(&status)
 	require.NoError(t, err, "status of execution %d", execution)
-	return attune.Status(status)
+	return lifecycle.Status(status)
 }
 
 // Count returns the number that a query selects.

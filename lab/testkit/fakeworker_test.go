@@ -12,7 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -57,7 +57,7 @@ func setupWorker(t *testing.T) *workerBundle {
 func (b *workerBundle) dispatch(w *testkit.FakeWorker) int64 {
 	b.t.Helper()
 	execution := testkit.Execution(b.t, b, b.action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusScheduled, &w.ID
+		e.Status, e.Worker = lifecycle.StatusScheduled, &w.ID
 	})
 	b.send("execution.dispatch.worker.%d", w.ID, execution.ID)
 	return execution.ID
@@ -85,7 +85,7 @@ func (b *workerBundle) reports(n int) {
 	}
 }
 
-func (b *workerBundle) becomes(execution int64, status attune.Status) {
+func (b *workerBundle) becomes(execution int64, status lifecycle.Status) {
 	b.t.Helper()
 	testkit.Eventually(b.t, func() bool { return testkit.StatusOf(b.t, b, execution) == status }, waitTimeout,
 		"execution %d does not become %s", execution, status)
@@ -98,7 +98,7 @@ func TestFakeWorkerRunsADispatch(t *testing.T) {
 
 	execution := b.dispatch(worker)
 	b.reports(1)
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b, execution))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b, execution))
 	testkit.Eventually(t, func() bool { return len(worker.Runs()) == 1 && !worker.Runs()[0].End.IsZero() }, waitTimeout)
 	require.Equal(t, execution, worker.Runs()[0].Job.ExecutionID)
 	require.NoError(t, worker.Stop(t.Context()))
@@ -124,7 +124,7 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 		b.cfg.Behave = func(context.Context, testkit.Job) testkit.Answer { return testkit.Answer{Never: true} }
 		worker := testkit.StartFakeWorker(t, b.cfg)
 		execution := b.dispatch(worker)
-		b.becomes(execution, attune.StatusRunning)
+		b.becomes(execution, lifecycle.StatusRunning)
 		require.True(t, worker.Runs()[0].End.IsZero())
 	})
 
@@ -136,7 +136,7 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 		}
 		execution := b.dispatch(testkit.StartFakeWorker(t, b.cfg))
 		b.reports(2)
-		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b, execution))
+		require.Equal(t, lifecycle.StatusFailed, testkit.StatusOf(t, b, execution))
 	})
 
 	t.Run("dies while it runs", func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 		execution := b.dispatch(worker)
 		<-started
 		worker.Kill()
-		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b, execution), "a dead worker wrote")
+		require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b, execution), "a dead worker wrote")
 	})
 
 	t.Run("is cancelled", func(t *testing.T) {
@@ -168,6 +168,6 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 		execution := b.dispatch(worker)
 		<-started
 		b.send("execution.cancel.worker.%d", worker.ID, execution)
-		b.becomes(execution, attune.StatusCancelled)
+		b.becomes(execution, lifecycle.StatusCancelled)
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -17,7 +17,7 @@ func TestTwoStoresShareADatabase(t *testing.T) {
 	two := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 
 	execution := testkit.Execution(t, one, testkit.Action(t, one, "demo.act"))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, two, execution.ID))
+	require.Equal(t, lifecycle.StatusRequested, testkit.StatusOf(t, two, execution.ID))
 	testkit.Invariants(t, two)
 }
 
@@ -39,7 +39,7 @@ func TestFactoriesApplyTheirOptions(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from healthy_workers`))
 
 	finished := testkit.Execution(t, st, action,
-		func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusFailed, 3600e9 })
+		func(e *testkit.ExecutionRow) { e.Status, e.Age = lifecycle.StatusFailed, 3600e9 })
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where id = $1 and config is null
 		and finished_at < now() - interval '59 minutes' and updated < now() - interval '59 minutes'`, finished.ID))
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -28,14 +28,14 @@ func applies(menu act.Menu) []act.Kind {
 
 func TestActionsOfAnExecution(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[attune.Status][]act.Kind{
-		attune.StatusRequested: {act.FrontExecution, act.LaneExecution, act.CancelExecution, act.CancelTree},
-		attune.StatusScheduled: {act.CancelExecution, act.CancelTree},
-		attune.StatusRunning:   {act.CancelExecution, act.CancelTree},
-		attune.StatusCanceling: {act.CancelTree},
-		attune.StatusCompleted: {act.RetryExecution, act.CancelTree},
-		attune.StatusFailed:    {act.RetryExecution, act.CancelTree},
-		attune.StatusAbandoned: {act.RetryExecution, act.CancelTree},
+	for status, want := range map[lifecycle.Status][]act.Kind{
+		lifecycle.StatusRequested: {act.FrontExecution, act.LaneExecution, act.CancelExecution, act.CancelTree},
+		lifecycle.StatusScheduled: {act.CancelExecution, act.CancelTree},
+		lifecycle.StatusRunning:   {act.CancelExecution, act.CancelTree},
+		lifecycle.StatusCanceling: {act.CancelTree},
+		lifecycle.StatusCompleted: {act.RetryExecution, act.CancelTree},
+		lifecycle.StatusFailed:    {act.RetryExecution, act.CancelTree},
+		lifecycle.StatusAbandoned: {act.RetryExecution, act.CancelTree},
 	} {
 		menu := act.ForExecution(&monitor.Execution{ID: 7, ActionRef: "core.echo", Status: string(status)})
 		require.Equal(t, want, applies(menu), status)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -58,7 +58,7 @@ func (m *Menu) Not(kind Kind) string {
 
 // endings says why an act does not apply to an ended execution, and why not to one that has not ended.
 func endings(status string) (ended, running string) {
-	if attune.Status(status).Terminal() {
+	if lifecycle.Status(status).Terminal() {
 		return "it has ended: " + status, ""
 	}
 	return "", "it has not ended: " + status
@@ -68,10 +68,10 @@ func endings(status string) (ended, running string) {
 func ForExecution(x *monitor.Execution) Menu {
 	cancel, retry := endings(x.Status)
 	move := cancel
-	if move == "" && attune.Status(x.Status) != attune.StatusRequested {
+	if move == "" && lifecycle.Status(x.Status) != lifecycle.StatusRequested {
 		move = "it does not wait: " + x.Status
 	}
-	if attune.Status(x.Status) == attune.StatusCanceling {
+	if lifecycle.Status(x.Status) == lifecycle.StatusCanceling {
 		cancel = "its worker was asked to stop it already"
 	}
 	return Menu{

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
@@ -24,7 +24,7 @@ func shellWord(arg string) string {
 	switch {
 	case plainWord.MatchString(arg):
 		return arg
-	case strings.IndexFunc(arg, terminal.Steers) < 0:
+	case strings.IndexFunc(arg, phrase.Steers) < 0:
 		return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
 	var b strings.Builder
@@ -32,7 +32,7 @@ func shellWord(arg string) string {
 		switch {
 		case r == '\'' || r == '\\':
 			b.WriteString(`\` + string(r))
-		case !terminal.Steers(r):
+		case !phrase.Steers(r):
 			b.WriteRune(r)
 		default:
 			fmt.Fprintf(&b, `\U%08x`, r)

@@ -10,7 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -97,7 +97,7 @@ func (m *Model) contextProblem(name string) string {
 	case name == "":
 		return "Which context? " + strings.Join(m.opts.Contexts, ", ")
 	case !slices.Contains(m.opts.Contexts, name):
-		if near := nearest.Of(name, m.opts.Contexts); near != "" {
+		if near := phrase.Nearest(name, m.opts.Contexts); near != "" {
 			return fmt.Sprintf("There is no context %s; did you mean %s?", name, near)
 		}
 		return fmt.Sprintf("There is no context %s; there are %s.", name, strings.Join(m.opts.Contexts, ", "))

@@ -12,7 +12,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -178,7 +178,7 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 	}
 	b.press("enter")
 	last := b.source.filters[len(b.source.filters)-1]
-	require.Equal(t, []attune.Status{attune.StatusFailed}, last.Statuses, "the database filters")
+	require.Equal(t, []lifecycle.Status{lifecycle.StatusFailed}, last.Statuses, "the database filters")
 	b.press("/")
 	for _, r := range "worker:7" {
 		b.press(string(r))
@@ -233,7 +233,7 @@ func TestProblemsOnly(t *testing.T) {
 	require.Equal(t, 3, b.queues.Len())
 	b.press("3", "z")
 	last := b.source.filters[len(b.source.filters)-1]
-	require.Contains(t, last.Statuses, attune.StatusFailed)
+	require.Contains(t, last.Statuses, lifecycle.StatusFailed)
 }
 
 func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {

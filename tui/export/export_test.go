@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 func TestTheClipboardIsReachedThroughMultiplexers(t *testing.T) {
@@ -59,7 +59,7 @@ func TestJSONIsMaskedInertAndExact(t *testing.T) {
 	require.NotContains(t, got, "\n")
 	require.Contains(t, got, `\u202e\u200b\udb40\udc41 <b> \"quoted\" {`)
 	for _, r := range got {
-		require.False(t, terminal.Steers(r), "%U", r)
+		require.False(t, phrase.Steers(r), "%U", r)
 	}
 	var back struct {
 		Text string `json:"text"`

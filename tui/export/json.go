@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 )
@@ -18,7 +18,7 @@ func JSON(value any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write as JSON: %w", err)
 	}
-	return terminal.JSON(redacted(text)), nil
+	return phrase.JSON(redacted(text)), nil
 }
 
 func encode(value any) (string, error) {
@@ -84,7 +84,7 @@ func changed(quoted string, change func(text string) string) string {
 // Plain removes characters that control a terminal or turn the direction of text. Line breaks and tabs stay.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if terminal.Steers(r) && r != '\n' && r != '\t' {
+		if phrase.Steers(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

@@ -3,7 +3,7 @@ package filter
 import (
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -21,8 +21,8 @@ var Executions = Schema{
 }
 
 func statusWords() []string {
-	words := make([]string, len(attune.Statuses))
-	for i, s := range attune.Statuses {
+	words := make([]string, len(lifecycle.Statuses))
+	for i, s := range lifecycle.Statuses {
 		words[i] = string(s)
 	}
 	return words
@@ -39,7 +39,7 @@ func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	case "":
 		return addText(t, &f.IDs, &f.Match, &f.Unmatch)
 	case "status":
-		f.Statuses, err = narrowed(t, attune.Statuses, f.Statuses)
+		f.Statuses, err = narrowed(t, lifecycle.Statuses, f.Statuses)
 		return err
 	case "action":
 		return addPattern(t, &f.Match, &f.Unmatch)

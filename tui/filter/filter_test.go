@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -265,7 +265,7 @@ func FuzzForExecutions(f *testing.F) {
 
 func TestTheDatabaseFilter(t *testing.T) {
 	t.Parallel()
-	failed := []attune.Status{attune.StatusFailed}
+	failed := []lifecycle.Status{lifecycle.StatusFailed}
 	for text, want := range map[string]monitor.ExecutionFilter{
 		"":                       {},
 		"status:failed":          {Statuses: failed},
@@ -320,8 +320,8 @@ func TestTheDatabaseFilter(t *testing.T) {
 	require.NoError(t, err)
 	got, err := ForExecutions(q)
 	require.NoError(t, err)
-	require.NotContains(t, got.Statuses, attune.StatusFailed)
-	require.Len(t, got.Statuses, len(attune.Statuses)-1)
+	require.NotContains(t, got.Statuses, lifecycle.StatusFailed)
+	require.Len(t, got.Statuses, len(lifecycle.Statuses)-1)
 }
 
 func TestTheDatabaseFilterOfWorkflows(t *testing.T) {
@@ -352,7 +352,7 @@ func TestTheDatabaseFilterOfWorkflows(t *testing.T) {
 	got, err := ForWorkflows(q)
 	require.NoError(t, err)
 	require.True(t, got.NotPaused)
-	require.Len(t, got.Statuses, len(attune.Statuses))
+	require.Len(t, got.Statuses, len(lifecycle.Statuses))
 	for _, text := range []string{
 		"status:failed status:running", "parent:x", "!failed:2", "!id:7",
 		`regex:/(?:a{300})/`,

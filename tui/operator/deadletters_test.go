@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -29,7 +29,7 @@ func TestADeadLetterIsRequeuedOnce(t *testing.T) {
 	worker := testkit.Worker(t, b.store, "pk.dead_letter")
 	failed := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.dead_letter"),
 		func(e *testkit.ExecutionRow) {
-			e.Status, e.Worker = attune.StatusFailed, &worker.ID
+			e.Status, e.Worker = lifecycle.StatusFailed, &worker.ID
 		})
 	target := act.Target{ID: b.deadLetter(failed.ID, worker.ID)}
 	plan := b.plan(act.RequeueDeadLetter, target)
@@ -50,7 +50,7 @@ func TestTwoDeadLettersOfOneExecutionRepeatItOnce(t *testing.T) {
 	var targets []act.Target
 	for range 2 {
 		failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
-			e.Status, e.Worker = attune.StatusFailed, &worker.ID
+			e.Status, e.Worker = lifecycle.StatusFailed, &worker.ID
 		})
 		for range 2 {
 			targets = append(targets, act.Target{ID: b.deadLetter(failed.ID, worker.ID)})
@@ -69,7 +69,7 @@ func TestARequeueDecidesAgainWhetherItIsOfUse(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.late")
 	parent := testkit.Execution(t, b.store, action)
 	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker, e.Parent = attune.StatusFailed, &worker.ID, &parent.ID
+		e.Status, e.Worker, e.Parent = lifecycle.StatusFailed, &worker.ID, &parent.ID
 	})
 	plan := b.plan(act.RequeueDeadLetter, act.Target{ID: b.deadLetter(failed.ID, worker.ID)})
 	require.Empty(t, plan.Word)
@@ -84,7 +84,7 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	worker := testkit.Worker(t, b.store, "pk.purge")
 	action := testkit.Action(t, b.store, "pk.purge")
 	running := testkit.Execution(t, b.store, action,
-		func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &worker.ID })
+		func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusRunning, &worker.ID })
 	var deadLetters []int64
 	for range 53 {
 		deadLetters = append(deadLetters, b.deadLetter(running.ID, worker.ID))
@@ -110,7 +110,7 @@ func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.done")
 	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.done"), func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusCompleted, &worker.ID
+		e.Status, e.Worker = lifecycle.StatusCompleted, &worker.ID
 	})
 	plan := b.plan(act.RequeueDeadLetter, act.Target{ID: b.deadLetter(done.ID, worker.ID)})
 	require.Contains(t, text(plan.Lines), "a requeue would run it once more")
@@ -124,7 +124,7 @@ func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.instead")
 	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.instead"), func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusCompleted, &worker.ID
+		e.Status, e.Worker = lifecycle.StatusCompleted, &worker.ID
 	})
 	targets := []act.Target{{ID: b.deadLetter(done.ID, worker.ID)}}
 	for range 2 {

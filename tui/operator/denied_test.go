@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/roles"
@@ -78,7 +78,7 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 	}
 	ended := func(ref string) act.Target {
 		e := testkit.Execution(b.t, b.store, testkit.Action(b.t, b.store, ref),
-			func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+			func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
 		return act.Target{ID: e.ID, Ref: ref}
 	}
 	waiting := func(ref string) act.Target {
@@ -108,11 +108,11 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 	paused := b.workflow("shop.paused")
 	testkit.Exec(b.t, b.store, `update workflow_execution set paused = true where execution = $1`, paused)
 	over := b.workflow("shop.over")
-	task := b.child(over, attune.StatusFailed, true)
+	task := b.child(over, lifecycle.StatusFailed, true)
 	testkit.Exec(b.t, b.store, `update workflow_execution set status = 'failed', open = false where execution = $1`, over)
 	testkit.Exec(b.t, b.store, `update execution set status = 'failed' where id = $1`, over)
 	asking := testkit.Execution(b.t, b.store, testkit.Action(b.t, b.store, "pk.ask"),
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })
 	var inquiry int64
 	require.NoError(b.t, b.store.Pool().QueryRow(b.t.Context(),
 		`insert into inquiry (execution, prompt, response_schema)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -21,7 +21,7 @@ func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing
 	var executions []int64
 	for i := range 6 {
 		x := testkit.Execution(t, b.store, actions[i%2],
-			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = lifecycle.StatusFailed, &worker.ID })
 		executions = append(executions, x.ID)
 	}
 	var targets []act.Target

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -248,7 +248,7 @@ func (o *Operator) markedExecutions(ctx context.Context, request act.Request, ro
 		if x.Parent != nil {
 			parents[*x.Parent]++
 		}
-		if attune.Status(x.Status).HoldsSlot() {
+		if lifecycle.Status(x.Status).HoldsSlot() {
 			running++
 		}
 		rows.add(target, does(o.retries(id), retryReceipt))
@@ -309,7 +309,7 @@ func (o *Operator) sayUnawaited(ctx context.Context, lines *act.TextLines, start
 	}
 	n, ended := 0, []string{}
 	for id, x := range found {
-		if attune.Status(x.Status).Terminal() {
+		if lifecycle.Status(x.Status).Terminal() {
 			n += started[id]
 			ended = append(ended, strconv.FormatInt(id, 10))
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -26,7 +26,8 @@ func (b *bundle) ended(n int) []act.Target {
 	action := testkit.Action(b.t, b.store, "demo.job")
 	targets := make([]act.Target, n)
 	for i := range targets {
-		e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
+		e := testkit.Execution(b.t, b.store, action,
+			func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusFailed })
 		targets[i] = act.Target{ID: e.ID, Name: fmt.Sprint(e.ID)}
 	}
 	return targets
@@ -52,16 +53,16 @@ func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.job")
-	row := func(status attune.Status, parent *int64) act.Target {
+	row := func(status lifecycle.Status, parent *int64) act.Target {
 		e := testkit.Execution(t, b.store, action,
 			func(r *testkit.ExecutionRow) { r.Status, r.Parent = status, parent })
 		return act.Target{ID: e.ID, Name: fmt.Sprint(e.ID)}
 	}
-	over, open := row(attune.StatusFailed, nil), row(attune.StatusRunning, nil)
-	awaited := row(attune.StatusFailed, &open.ID)
+	over, open := row(lifecycle.StatusFailed, nil), row(lifecycle.StatusRunning, nil)
+	awaited := row(lifecycle.StatusFailed, &open.ID)
 	marked := []act.Target{
-		row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID),
-		row(attune.StatusFailed, &over.ID),
+		row(lifecycle.StatusFailed, nil), awaited, row(lifecycle.StatusFailed, &over.ID),
+		row(lifecycle.StatusFailed, &over.ID),
 	}
 	require.Contains(t, words(b.planMany(act.RetryExecution, marked).Lines),
 		fmt.Sprintf("2 of them have no waiting parent: it has ended (%d).", over.ID))
@@ -73,7 +74,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	b := setup(t)
 	targets := b.ended(4)
 	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"),
-		func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+		func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	marked := append(slices.Clone(targets), act.Target{ID: running.ID, Name: "running"},
 		act.Target{ID: 1 << 40, Name: "gone"})
 	plan := b.planMany(act.RetryExecution, marked)
@@ -166,8 +167,8 @@ func TestManyAreCancelled(t *testing.T) {
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
 	require.Equal(t, "2 of 3 done, 1 changed meanwhile.", receipt.Text)
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ids[3]))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, ids[3]))
 }
 
 // published calls itself for every outbox row of an operator, before the operator goes on.
@@ -215,7 +216,7 @@ func TestACancellationStoppedByHandLeavesTheOthersMarked(t *testing.T) {
 	var targets []act.Target
 	for range 30 {
 		ids = append(ids, testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
-			e.Status, e.Worker = attune.StatusRunning, &worker
+			e.Status, e.Worker = lifecycle.StatusRunning, &worker
 		}).ID)
 	}
 	for _, id := range ids[1:] {
@@ -329,7 +330,8 @@ func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
 	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"note": {"type": "string"}}' where id = $1`, other)
 	_, text := b.asking("pk.text", nil)
 	testkit.Exec(t, b.store,
-		`update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`, text)
+		`update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`,
+		text)
 	_, over := b.asking("pk.over", nil)
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: over}, "answer.ok", "yes"))
 	request := act.Request{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -178,8 +178,8 @@ func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {
 	require.False(t, receipt.Partly)
 	done, total := progress.Read()
 	require.Equal(t, []int64{52, 52}, []int64{done, total})
-	require.NotEqual(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[0]))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
+	require.NotEqual(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[0]))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 }
 
 func TestAnInterruptedClearingCountsTheRest(t *testing.T) {
@@ -220,7 +220,7 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	action, ids := b.waiting("pk.cancel", 2)
 	worker := testkit.Worker(t, b.store, "pk.other")
 	running := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
-		e.Status, e.Worker = attune.StatusRunning, &worker.ID
+		e.Status, e.Worker = lifecycle.StatusRunning, &worker.ID
 	})
 	child := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Parent = &running.ID })
 	plan := b.plan(act.CancelExecution, act.Target{ID: ids[1]})
@@ -229,7 +229,7 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	receipt := b.run(plan)
 	require.Equal(t, "1 execution is cancelled.", receipt.Text)
 	require.Equal(t, "a test", b.reason(receipt))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, "it has ended", b.plan(act.CancelExecution, act.Target{ID: ids[1]}).Nothing)
 	require.Equal(t, "there is no such execution", b.plan(act.CancelExecution, act.Target{ID: 1 << 40}).Nothing)
 
@@ -237,15 +237,15 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "2 executions")
 	require.Contains(t, text(plan.Lines), "worker pk.other is asked to stop it")
 	b.run(plan)
-	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, running.ID))
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, child.ID))
+	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, b.store, running.ID))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, child.ID))
 }
 
 func TestAnExecutionIsRetriedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.retry", 1)
-	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
 	require.Contains(t, b.plan(act.RetryExecution, act.Target{ID: ids[0]}).Nothing, "it has not ended")
 	require.Equal(t, "there is no such execution", b.plan(act.RetryExecution, act.Target{ID: 1 << 40}).Nothing)
 	first, second := b.plan(act.RetryExecution, act.Target{ID: failed.ID}), b.plan(act.RetryExecution,

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -128,7 +128,7 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, request act.Request, 
 
 // heardLine says whether a workflow waits for the retry of a child.
 func heardLine(d *monitor.WorkflowDetail, id int64) act.TextLine {
-	if attune.Status(d.Status).Terminal() {
+	if lifecycle.Status(d.Status).Terminal() {
 		return line(act.Warn,
 			"Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.",
 			d.Execution, d.Status)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -19,7 +19,7 @@ const delivery = `{"version": "1", "tasks": [{"name": "pay", "action": "shop.pay
 func (b *bundle) workflow(ref string) int64 {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, ref)
-	e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	testkit.Exec(b.t, b.store, `
 		with d as (
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
@@ -32,7 +32,7 @@ func (b *bundle) workflow(ref string) int64 {
 }
 
 // child makes the execution of the task pay of a workflow.
-func (b *bundle) child(of int64, status attune.Status, settled bool) int64 {
+func (b *bundle) child(of int64, status lifecycle.Status, settled bool) int64 {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "shop.pay"+map[bool]string{true: "ed"}[settled])
 	e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) {
@@ -64,7 +64,7 @@ func TestAWorkflowIsPausedAndResumed(t *testing.T) {
 	b.run(plan)
 	require.Zero(t, paused())
 	require.Equal(t, "there is no such workflow", b.plan(act.PauseWorkflow, act.Target{ID: 1 << 40}).Nothing)
-	child := b.child(id, attune.StatusRunning, false)
+	child := b.child(id, lifecycle.StatusRunning, false)
 	require.Contains(t, b.plan(act.PauseWorkflow, act.Target{ID: child}).Nothing, "is no workflow but task pay")
 }
 
@@ -78,7 +78,7 @@ func TestAWorkflowIsCancelledAndRetried(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "allow_finish")
 	require.Contains(t, text(plan.Lines), "cannot be undone")
 	b.run(plan)
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, id))
 	require.Equal(t, "it has ended", b.plan(act.CancelWorkflow, act.Target{ID: id}).Nothing)
 	require.Equal(t, "it has ended: cancelled", b.plan(act.PauseWorkflow, act.Target{ID: id}).Nothing)
 	plan = b.plan(act.RetryWorkflow, act.Target{ID: id})
@@ -91,7 +91,7 @@ func TestARetryOfATaskNamesItsEffectOnTheWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	waits, goneOn := b.workflow("shop.waits"), b.workflow("shop.gone_on")
-	open, heard := b.child(waits, attune.StatusFailed, false), b.child(goneOn, attune.StatusFailed, true)
+	open, heard := b.child(waits, lifecycle.StatusFailed, false), b.child(goneOn, lifecycle.StatusFailed, true)
 	require.Contains(t, text(b.plan(act.RetryTask, act.Target{ID: open}).Lines), "waits for the retry instead")
 	plan := b.plan(act.RetryTask, act.Target{ID: heard})
 	require.Contains(t, text(plan.Lines), "has gone on from this end")
@@ -105,7 +105,7 @@ func (b *bundle) asking(ref string, assigned any) (execution, id int64) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, ref)
 	execution = testkit.Execution(b.t, b.store, action,
-		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+		func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	id = int64(testkit.Count(b.t, b.store, `INSERT INTO inquiry (execution, prompt, assigned_to, response_schema)
 		VALUES ($1, 'deploy?', $2, '{"ok": {"type": "boolean", "required": true}, "host": {"type": "string", "pattern": "^h"}}') RETURNING id`, execution, assigned))
 	return execution, id
@@ -119,11 +119,11 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "deploy?")
 	require.Contains(t, text(plan.Lines), `{"host":"h1","ok":true}`)
 	require.Contains(t, text(plan.Lines), "completes with it")
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, execution), "a plan changes nothing")
+	require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, b.store, execution), "a plan changes nothing")
 	receipt := b.run(plan)
 	require.Contains(t, receipt.Text, "is answered.")
 	require.Equal(t, "a test", b.reason(receipt))
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, execution))
+	require.Equal(t, lifecycle.StatusCompleted, testkit.StatusOf(t, b.store, execution))
 	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no").Nothing,
 		"it was answered already by ann@desk")
 	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}).Nothing, "it was answered already",

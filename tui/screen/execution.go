@@ -4,22 +4,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 )
 
 // Lasted is how long an execution took, or has been in its present state.
 func (e *Env) Lasted(r *monitor.Execution) time.Duration {
 	from := r.Created
-	if r.StartedAt != nil && r.Status != string(attune.StatusRequested) {
+	if r.StartedAt != nil && r.Status != string(lifecycle.StatusRequested) {
 		from = *r.StartedAt
 	}
 	switch {
 	case r.FinishedAt != nil:
 		return r.FinishedAt.Sub(from)
-	case attune.Status(r.Status).Terminal():
+	case lifecycle.Status(r.Status).Terminal():
 		return r.Updated.Sub(from)
-	case r.Status == string(attune.StatusScheduled):
+	case r.Status == string(lifecycle.StatusScheduled):
 		return e.Since(r.Updated)
 	default:
 		return e.Since(from)

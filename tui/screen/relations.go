@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -58,7 +58,7 @@ func OpenExecution(id int64) Effect { return OpenOne(keymap.InExecution, id) }
 
 // OpenWhy turns to an execution and shows all of why it waits.
 func OpenWhy(id int64, status string) Effect {
-	if attune.Status(status).Terminal() {
+	if lifecycle.Status(status).Terminal() {
 		return WaitsForNothing(status)
 	}
 	effect := OpenExecution(id)

@@ -23,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 	"github.com/attune-go/attune/tui/keymap"
 )
@@ -134,7 +134,7 @@ func (s *Settings) Find(name string) (Context, error) {
 	case !s.Found:
 		return Context{}, fmt.Errorf("there is no context %q: %s does not exist", name, s.Path)
 	}
-	if near := nearest.Of(name, s.Names()); near != "" {
+	if near := phrase.Nearest(name, s.Names()); near != "" {
 		return Context{}, fmt.Errorf("there is no context %q in %s; did you mean %s?", name, s.Path, near)
 	}
 	return Context{}, fmt.Errorf("there is no context %q in %s: --contexts lists them", name, s.Path)

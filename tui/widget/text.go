@@ -12,7 +12,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Clean makes a text safe for a terminal, on one line: escape sequences, control characters, bidirectional overrides
@@ -30,7 +30,7 @@ func Clean(s string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, terminal.Line(s))
+	}, phrase.Line(s))
 }
 
 // longest is the number of bytes of a text that Clean reads: more than the largest screen has cells.
@@ -70,13 +70,13 @@ func CleanLines(s string) []string {
 }
 
 // Width is the number of cells of a text without its escape sequences.
-func Width(s string) int { return terminal.Width(s) }
+func Width(s string) int { return phrase.Width(s) }
 
 // Cut shortens a text to w cells and marks the cut with an ellipsis.
-func Cut(s string, w int) string { return terminal.Cut(s, w) }
+func Cut(s string, w int) string { return phrase.Cut(s, w) }
 
 // CutMiddle shortens a text to w cells and keeps its beginning and end.
-func CutMiddle(s string, w int) string { return terminal.CutMiddle(s, w) }
+func CutMiddle(s string, w int) string { return phrase.CutMiddle(s, w) }
 
 // Blank returns n spaces.
 func Blank(n int) string { return strings.Repeat(" ", max(n, 0)) }

@@ -22,8 +22,8 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -254,12 +254,12 @@ func callsOver(t *testing.T, st *store.Store) []call {
 	f := apitest.Fill(t, st)
 	action, err := st.PublishedAction(t.Context(), f.Action)
 	require.NoError(t, err)
-	in := func(status attune.Status) int64 {
+	in := func(status lifecycle.Status) int64 {
 		return testkit.Execution(t, st, testkit.ActionRow{ID: action.ID, Ref: f.Action}, func(e *testkit.ExecutionRow) {
 			e.Status = status
 		}).ID
 	}
-	waits, failed := in(attune.StatusRequested), in(attune.StatusFailed)
+	waits, failed := in(lifecycle.StatusRequested), in(lifecycle.StatusFailed)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
 	pending, discarded := apitest.Inquiry(t, st, "pending", 0), apitest.DeadLetter(t, st, 0, "discarded")
 	requeued, given, taken := apitest.DeadLetter(t, st, 0, ""), apitest.DeadLetter(t, st, 0, ""),

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Text returns the bytes as a string that the database accepts: bytes that are no UTF-8, and U+0000, become U+FFFD.
@@ -29,7 +29,7 @@ func Value(value any) (json.RawMessage, error) {
 		}
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
-	if bounds.JSON(name, raw) == nil {
+	if jsonvalue.Check(name, raw) == nil {
 		return raw, nil
 	}
 	decoded, err := decodeJSON(raw)
@@ -47,7 +47,7 @@ const name = "result"
 func encode(value any) (json.RawMessage, error) {
 	raw, err := json.Marshal(cleaned(value, 0))
 	if err == nil {
-		err = bounds.JSON(name, raw)
+		err = jsonvalue.Check(name, raw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
@@ -56,9 +56,9 @@ func encode(value any) (json.RawMessage, error) {
 }
 
 // cleaned replaces all values that jsonb refuses. It goes one level deeper than the allowed nesting, so that
-// bounds.JSON finds the excess.
+// jsonvalue.Check finds the excess.
 func cleaned(value any, depth int) any {
-	if depth > bounds.Depth+1 {
+	if depth > jsonvalue.Depth+1 {
 		return nil
 	}
 	switch v := value.(type) {
@@ -90,12 +90,12 @@ func cleaned(value any, depth int) any {
 // number keeps a number that jsonb accepts, and converts any other to a string.
 func number(n json.Number) any {
 	text := n.String()
-	if len(text) > bounds.Digits {
+	if len(text) > jsonvalue.Digits {
 		return text
 	}
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		exponent, err := strconv.Atoi(text[i+1:])
-		if err != nil || exponent > bounds.Digits || exponent < -bounds.Digits {
+		if err != nil || exponent > jsonvalue.Digits || exponent < -jsonvalue.Digits {
 			return text
 		}
 	}

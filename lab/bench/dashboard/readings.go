@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -65,7 +65,7 @@ func Looks(m *alerting.Reader, size Size) []Reading {
 	inquiries := func(name string, filter monitor.InquiryFilter) Reading {
 		return Reading{name, func(ctx context.Context) error { return only(m.Inquiries(ctx, filter, "")) }}
 	}
-	failed := []attune.Status{attune.StatusFailed, attune.StatusTimeout}
+	failed := []lifecycle.Status{lifecycle.StatusFailed, lifecycle.StatusTimeout}
 	tenant := []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}
 	return []Reading{
 		one("execution that waits", last-last%2),
@@ -81,7 +81,7 @@ func Looks(m *alerting.Reader, size Size) []Reading {
 		list("executions, by a reason", 0, monitor.ExecutionFilter{Reasons: []string{"nothing"}}),
 		list("executions, by a parameter", 0, monitor.ExecutionFilter{Params: tenant, WithParams: true}),
 		list("executions that wait, by a parameter", 0, monitor.ExecutionFilter{
-			Statuses: []attune.Status{attune.StatusRequested}, Params: tenant,
+			Statuses: []lifecycle.Status{lifecycle.StatusRequested}, Params: tenant,
 		}),
 		{"executions, chosen by a parameter", func(ctx context.Context) error {
 			return only(m.Choose(ctx, monitor.ExecutionFilter{Params: tenant}, 1_000))

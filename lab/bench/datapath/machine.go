@@ -135,7 +135,7 @@ type burned struct {
 
 // burned reads the CPU time of this process, of the server and of the machine.
 func (s *server) burned() burned {
-	b := burned{at: time.Now(), all: bench.MachineTime()}
+	b := burned{at: time.Now(), all: measure.MachineTime()}
 	b.own, _, _ = processTime(os.Getpid())
 	_, _, postmaster := processTime(int(s.admin.PgConn().PID())) // 0 when the server is on another machine
 	own, reaped, _ := processTime(postmaster)
@@ -163,7 +163,7 @@ func processTime(pid int) (own, reaped time.Duration, parent int) {
 		n, _ := strconv.ParseInt(fields[i], 10, 64) // always a number
 		return n
 	}
-	return time.Duration(number(11)+number(12)) * bench.Tick, time.Duration(number(13)+number(14)) * bench.Tick,
+	return time.Duration(number(11)+number(12)) * measure.Tick, time.Duration(number(13)+number(14)) * measure.Tick,
 		int(number(1))
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/spread"
 )
 
 // tally sums up the work of all replicas.
@@ -82,9 +82,9 @@ type replica struct {
 type lane struct {
 	*replica
 
-	ended     *spread.Box[note]
-	requested *spread.Box[note]
-	unfilled  *spread.Box[int64]
+	ended     *engine.Box[note]
+	requested *engine.Box[note]
+	unfilled  *engine.Box[int64]
 	rings     <-chan time.Time // nil but for the first one
 
 	inHand [2]atomic.Int64 // unsettled completions and requests
@@ -104,8 +104,8 @@ func newReplica(w *world, lanes int) *replica {
 	}
 	for i := range lanes {
 		s := &lane{
-			replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](),
-			unfilled: spread.NewBox[int64](),
+			replica: r, ended: engine.NewBox[note](), requested: engine.NewBox[note](),
+			unfilled: engine.NewBox[int64](),
 		}
 		if i == 0 {
 			s.rings = r.alarm.C
@@ -132,15 +132,15 @@ func (r *replica) receive(ctx context.Context) {
 		rooms := [2]int{2*most - r.inHand(0), most - r.inHand(1)}
 		var wakes [2]<-chan struct{}
 		taken := 0
-		for kind, from := range [2]*spread.Box[note]{r.wire.completed, r.wire.requested} {
+		for kind, from := range [2]*engine.Box[note]{r.wire.completed, r.wire.requested} {
 			if rooms[kind] <= 0 {
 				continue
 			}
 			wakes[kind] = from.Wake()
 			for _, n := range from.Take(rooms[kind]) {
-				s := r.lanes[spread.Of(n.actionRef, len(r.lanes))]
+				s := r.lanes[engine.LaneOf(n.actionRef, len(r.lanes))]
 				s.inHand[kind].Add(1)
-				[2]*spread.Box[note]{s.ended, s.requested}[kind].Put(n)
+				[2]*engine.Box[note]{s.ended, s.requested}[kind].Put(n)
 				taken++
 			}
 		}
@@ -223,7 +223,7 @@ func (l *lane) runBatch(ctx context.Context, ended, requested []note, queues []i
 	result, err := l.scheduler.RunSparing(ctx, insists, releases, fill, requests)
 	if err == nil {
 		for i, queue := range result.Unfilled {
-			l.lanes[spread.Of(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)
+			l.lanes[engine.LaneOf(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)
 		}
 		l.keep(result, ended, requested, len(queues))
 		if result.Wake > 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/spread"
 )
 
 // job is one dispatch at a worker.
@@ -28,9 +28,9 @@ type note struct {
 
 // wire carries messages between the relays, the replicas and the workers.
 type wire struct {
-	requested *spread.Box[note]
-	completed *spread.Box[note]
-	workers   map[int64]*spread.Box[job]
+	requested *engine.Box[note]
+	completed *engine.Box[note]
+	workers   map[int64]*engine.Box[job]
 
 	duplicates float64 // share of requests and completions to deliver twice
 
@@ -43,12 +43,12 @@ type wire struct {
 
 func newWire(workers []int64, duplicates float64) *wire {
 	w := &wire{
-		requested: spread.NewBox[note](), completed: spread.NewBox[note](),
-		workers:    make(map[int64]*spread.Box[job], len(workers)),
+		requested: engine.NewBox[note](), completed: engine.NewBox[note](),
+		workers:    make(map[int64]*engine.Box[job], len(workers)),
 		duplicates: duplicates, dispatched: make(map[int64]struct{}),
 	}
 	for _, id := range workers {
-		w.workers[id] = spread.NewBox[job]()
+		w.workers[id] = engine.NewBox[job]()
 	}
 	return w
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/spread"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -64,8 +64,8 @@ type worker struct {
 	incarnation uuid.UUID
 	store       *store.Store
 	wire        *wire
-	jobs        *spread.Box[job]
-	held        *spread.Box[ended] // finished jobs
+	jobs        *engine.Box[job]
+	held        *engine.Box[ended] // finished jobs
 	hold        time.Duration
 	running     *running
 }
@@ -87,7 +87,7 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 // consume handles the items of a box, at most most at once, until ctx ends.
-func consume[T any](ctx context.Context, box *spread.Box[T], most int, handle func(context.Context, []T) error) error {
+func consume[T any](ctx context.Context, box *engine.Box[T], most int, handle func(context.Context, []T) error) error {
 	for ctx.Err() == nil {
 		items := box.Take(most)
 		if len(items) == 0 {
@@ -153,7 +153,7 @@ func (w *worker) finish(ctx context.Context, done []ended) error {
 	for i, e := range done {
 		w.running.ends(e.action)
 		params.Ids[i], params.Attempts[i] = e.execution, e.attempt
-		params.Statuses[i], params.Results[i] = string(attune.StatusCompleted), `{"succeeded":true,"exit_code":0}`
+		params.Statuses[i], params.Results[i] = string(lifecycle.StatusCompleted), `{"succeeded":true,"exit_code":0}`
 	}
 	rows, err := w.store.FinishExecutions(ctx, params)
 	if err != nil {

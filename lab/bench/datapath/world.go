@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
@@ -93,7 +93,7 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 	for _, id := range ids {
 		one := &worker{
 			id: id, incarnation: incarnation, store: rows, wire: w.wire, jobs: w.wire.workers[id],
-			held: spread.NewBox[ended](), hold: scenario.Hold, running: w.running,
+			held: engine.NewBox[ended](), hold: scenario.Hold, running: w.running,
 		}
 		w.parts = append(w.parts, one.run)
 	}

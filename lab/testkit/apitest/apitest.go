@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -33,10 +33,10 @@ func Fill(t *testing.T, st *store.Store) Filled {
 	group := `{"tenant":"acme"}`
 	testkit.State(t, st, action, 2, func(r *testkit.StateRow) { r.GroupKey = &group })
 	testkit.Execution(t, st, action,
-		func(r *testkit.ExecutionRow) { r.Status, r.Age = attune.StatusCompleted, time.Minute })
+		func(r *testkit.ExecutionRow) { r.Status, r.Age = lifecycle.StatusCompleted, time.Minute })
 	testkit.Exec(t, st, `update execution set admitted_at = created`)
 	holder := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) {
-		r.Status, r.Worker, r.AdmissionState = attune.StatusRunning, &worker.ID, &state.ID
+		r.Status, r.Worker, r.AdmissionState = lifecycle.StatusRunning, &worker.ID, &state.ID
 	})
 	waiter := testkit.Execution(t, st, action)
 	testkit.Exec(t, st, `insert into execution_admission_entry (state_id, execution_id, status, queue_order) values ($1, $2, 'queued', 1)`, state.ID, waiter.ID)
@@ -75,7 +75,7 @@ func Fill(t *testing.T, st *store.Store) Filled {
 func Workflow(t *testing.T, st *store.Store) int64 {
 	t.Helper()
 	parent := testkit.Execution(t, st, testkit.ActionRow{Ref: "shop.deliver"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status = nil, attune.StatusRunning
+		e.Action, e.Status = nil, lifecycle.StatusRunning
 	}).ID
 	workflow := testkit.Count(t, st, `
 		WITH p AS (INSERT INTO pack (ref, label, version) VALUES ('shop' || $1::bigint, 'Shop', '1.0.0') RETURNING id, ref),
@@ -89,7 +89,7 @@ func Workflow(t *testing.T, st *store.Store) int64 {
 				"last": {"name": "last", "task_type": "action", "action": "a.b", "input": {}, "join": 1, "transitions": [], "inbound_tasks": ["each"]}}}'
 		FROM d RETURNING id`, parent)
 	child := testkit.Execution(t, st, testkit.ActionRow{Ref: "a.b"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status, e.Parent, e.WorkflowTask = nil, attune.StatusRunning, &parent,
+		e.Action, e.Status, e.Parent, e.WorkflowTask = nil, lifecycle.StatusRunning, &parent,
 			map[string]any{"workflow_execution": workflow, "task_name": "each"}
 	}).ID
 	testkit.Exec(t, st, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', 0, $2)`, workflow, child)
@@ -102,7 +102,7 @@ func Workflow(t *testing.T, st *store.Store) int64 {
 func Inquiry(t *testing.T, st *store.Store, status string, assigned int) int64 {
 	t.Helper()
 	execution := testkit.Execution(t, st, testkit.ActionRow{Ref: "pk.ask"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status = nil, attune.StatusRunning
+		e.Action, e.Status = nil, lifecycle.StatusRunning
 	}).ID
 	return int64(testkit.Count(t, st, `INSERT INTO inquiry (execution, prompt, status, assigned_to, response_schema, response, responded_at, timeout_at)
 		VALUES ($1, 'deploy?', $2::inquiry_status_enum, nullif($3::bigint, 0), '{"ok": {"type": "boolean", "required": true}}',

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -127,18 +127,18 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 	ask, act, flow := testkit.Action(t, b.Store, "pk.ask"), testkit.Action(t, b.Store, "pk.act"), testkit.Action(t,
 		b.Store, "pk.deploy")
 	ada := int64(testkit.Count(t, b.Store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
-	workflow := testkit.Execution(t, b.Store, flow, Status(attune.StatusRunning)).ID
-	child := func(action testkit.ActionRow, s attune.Status, result any) int64 {
+	workflow := testkit.Execution(t, b.Store, flow, Status(lifecycle.StatusRunning)).ID
+	child := func(action testkit.ActionRow, s lifecycle.Status, result any) int64 {
 		return testkit.Execution(t, b.Store, action, Status(s), func(e *testkit.ExecutionRow) {
 			e.Parent, e.Result, e.WorkflowTask = &workflow, result, map[string]any{"task_name": "approve"}
 		}).ID
 	}
 	executions = map[string]int64{
-		"workflow": workflow, "task": child(ask, attune.StatusRunning, nil),
-		"result": child(act, attune.StatusCompleted,
+		"workflow": workflow, "task": child(ask, lifecycle.StatusRunning, nil),
+		"result": child(act, lifecycle.StatusCompleted,
 			map[string]any{"data": map[string]any{"__inquiry": map[string]any{"prompt": "go on?"}}}),
-		"answered": child(ask, attune.StatusCompleted, nil), "expired": child(ask, attune.StatusTimeout, nil),
-		"alone": testkit.Execution(t, b.Store, ask, Status(attune.StatusRunning)).ID,
+		"answered": child(ask, lifecycle.StatusCompleted, nil), "expired": child(ask, lifecycle.StatusTimeout, nil),
+		"alone": testkit.Execution(t, b.Store, ask, Status(lifecycle.StatusRunning)).ID,
 	}
 	ids = map[string]int64{
 		"task": b.AddInquiry(t, inquiryRow{
@@ -167,7 +167,7 @@ func (b *Fixture) Passed(t *testing.T, action testkit.ActionRow, n int, config s
 }
 
 // Status sets the status of an execution.
-func Status(s attune.Status) func(*testkit.ExecutionRow) {
+func Status(s lifecycle.Status) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Status = s }
 }
 
@@ -217,7 +217,7 @@ func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, qu
 	s := testkit.State(t, b.Store, action, limit,
 		func(r *testkit.StateRow) { r.Active, r.Queued = int32(active), int32(queued) })
 	for i := range active {
-		holders = append(holders, testkit.Execution(t, b.Store, action, Status(attune.StatusRunning),
+		holders = append(holders, testkit.Execution(t, b.Store, action, Status(lifecycle.StatusRunning),
 			Aged(time.Hour-time.Duration(i)*time.Minute),
 			func(r *testkit.ExecutionRow) { r.Worker, r.AdmissionState = &worker, &s.ID }).ID)
 	}
@@ -299,7 +299,7 @@ func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow
 	require.NoError(t, err)
 	action := testkit.Action(t, b.Store, ref)
 	e := testkit.Execution(t, b.Store, action,
-		append([]func(*testkit.ExecutionRow){Status(attune.StatusRunning)}, options...)...)
+		append([]func(*testkit.ExecutionRow){Status(lifecycle.StatusRunning)}, options...)...)
 	rows, err := b.Store.Pool().Query(t.Context(), `
 		with d as (
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
@@ -329,7 +329,7 @@ func orNone(names []string) []string {
 }
 
 // AddChild makes the execution of a task, or of an item of its list.
-func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s attune.Status,
+func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s lifecycle.Status,
 	options ...func(*testkit.ExecutionRow),
 ) int64 {
 	t.Helper()

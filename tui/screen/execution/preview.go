@@ -3,7 +3,7 @@ package execution
 import (
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
@@ -38,11 +38,11 @@ func (x *Execution) Preview(r *monitor.Execution, w int) []string {
 		worker += " " + e.State(string(health))
 	}
 	list := []screen.Fact{{Name: "params", Text: params}}
-	switch ended := attune.Status(d.Status).Terminal(); {
+	switch ended := lifecycle.Status(d.Status).Terminal(); {
 	case len(d.Why) > 0:
 		why := strings.Join(strings.Fields(strings.Join(d.Why, " ")), " ")
 		list = append(list, screen.Fact{Name: "waits", Text: widget.Clean(why)})
-	case !ended && d.Status != string(attune.StatusScheduled):
+	case !ended && d.Status != string(lifecycle.StatusScheduled):
 		list = append(list, screen.Fact{Name: "reason", Text: "-"})
 	default:
 		list = append(list, screen.Fact{Name: "reason", Text: reason(d)})
@@ -88,7 +88,7 @@ func (x *Execution) timelineLine(d *monitor.ExecutionDetail) string {
 		}
 		text += e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)) + " " + screen.TimeOfDay(s.At)
 		remark := x.remark(d, i)
-		if remark != "" && (i == 0 || s.Worker == nil || attune.Status(s.Status).Terminal()) {
+		if remark != "" && (i == 0 || s.Worker == nil || lifecycle.Status(s.Status).Terminal()) {
 			text += " " + remark // the headline names the worker
 		}
 	}

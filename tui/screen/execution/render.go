@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -85,7 +85,7 @@ func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 
 // reason says why it ended, or what it waits for after it left its queue.
 func reason(d *monitor.ExecutionDetail) string {
-	if d.Status == string(attune.StatusScheduled) {
+	if d.Status == string(lifecycle.StatusScheduled) {
 		return "handed to its worker, which has not started it yet"
 	}
 	return cmp.Or(widget.Clean(d.Reason), "-")
@@ -147,9 +147,9 @@ func (x *Execution) timeline(d *monitor.ExecutionDetail, h int) []string {
 func (x *Execution) remark(d *monitor.ExecutionDetail, i int) string {
 	s := d.Timeline[i]
 	switch {
-	case i == 0 && s.Status == string(attune.StatusRequested):
+	case i == 0 && s.Status == string(lifecycle.StatusRequested):
 		return x.requester(d)
-	case attune.Status(s.Status).Terminal():
+	case lifecycle.Status(s.Status).Terminal():
 		return x.ending(d, i)
 	case s.Worker == nil:
 		return ""
@@ -184,7 +184,7 @@ func (x *Execution) requester(d *monitor.ExecutionDetail) string {
 // ending says that an ended execution was never started, and whether its dispatch expired.
 func (x *Execution) ending(d *monitor.ExecutionDetail, i int) string {
 	e, s := x.env, d.Timeline[i]
-	if i == 0 || d.Timeline[i-1].Status != string(attune.StatusScheduled) {
+	if i == 0 || d.Timeline[i-1].Status != string(lifecycle.StatusScheduled) {
 		return ""
 	}
 	expired := strings.Contains(strings.ToLower(d.Reason), "expired")
@@ -193,7 +193,7 @@ func (x *Execution) ending(d *monitor.ExecutionDetail, i int) string {
 			expired = expired || l.Reason == "expired" && l.At.Sub(s.At).Abs() < deadLetterSlack
 		}
 	}
-	if !expired || s.Status != string(attune.StatusFailed) {
+	if !expired || s.Status != string(lifecycle.StatusFailed) {
 		return e.Dim("never started")
 	}
 	return e.Paint(theme.Warn, e.Theme.Glyphs.Warning+" waited the full TTL, never started")

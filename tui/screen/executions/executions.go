@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
@@ -207,9 +207,9 @@ func (v *Executions) stale() screen.Feed {
 	return ""
 }
 
-var problemStatuses = []attune.Status{
-	attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned,
-	attune.StatusCanceling,
+var problemStatuses = []lifecycle.Status{
+	lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned,
+	lifecycle.StatusCanceling,
 }
 
 // Query is the filter that the database applies.

@@ -5,8 +5,8 @@ package queue
 import (
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
@@ -269,7 +269,7 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 		case h != nil:
 			return screen.OpenWhy(h.ID, h.Status)
 		case w != nil:
-			return screen.OpenWhy(w.ID, string(attune.StatusRequested))
+			return screen.OpenWhy(w.ID, string(lifecycle.StatusRequested))
 		}
 		return screen.Effect{}
 	case keymap.Preview:
@@ -315,7 +315,7 @@ func (q *Queue) Acts() (act.Menu, bool) {
 		return act.ForExecution(&monitor.Execution{ID: h.ID, ActionRef: h.ActionRef, Status: h.Status}), true
 	case w != nil:
 		return act.ForExecution(&monitor.Execution{
-			ID: w.ID, ActionRef: d.ActionRef, Status: string(attune.StatusRequested),
+			ID: w.ID, ActionRef: d.ActionRef, Status: string(lifecycle.StatusRequested),
 		}), true
 	default:
 		return act.ForQueue(&d.Queue), true

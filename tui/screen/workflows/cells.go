@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -180,7 +180,7 @@ func (t *tree) itemCounts(items *monitor.WorkflowItems) widget.Cell {
 // predecessors names the tasks that an unreached task waits for. In an ended workflow it waits for none.
 func (t *tree) predecessors(task *monitor.WorkflowTask) string {
 	switch names := strings.Join(task.Before, ", "); {
-	case names == "", t.of != nil && attune.Status(t.of.Status).Terminal():
+	case names == "", t.of != nil && lifecycle.Status(t.of.Status).Terminal():
 		return task.Says
 	case task.Join <= 1 && len(task.Before) > 1:
 		return "waits for one of " + names

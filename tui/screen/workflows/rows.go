@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
@@ -71,7 +71,7 @@ func state(w *row) string {
 
 // terminal is 1 for an ended workflow and 0 for an open one.
 func terminal(w *row) int {
-	if attune.Status(w.Status).Terminal() {
+	if lifecycle.Status(w.Status).Terminal() {
 		return 1
 	}
 	return 0
@@ -89,7 +89,7 @@ func tasks(w *row) string {
 // share is the finished part of the tasks. A completed workflow is finished, although it never
 // reached some of them.
 func share(w *row) float64 {
-	if w.Status == string(attune.StatusCompleted) {
+	if w.Status == string(lifecycle.StatusCompleted) {
 		return 1
 	}
 	return float64(w.Tasks.Completed+w.Tasks.Skipped) / float64(max(w.Tasks.Total, 1))

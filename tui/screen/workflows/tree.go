@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
@@ -206,4 +206,4 @@ func (n *node) status() string {
 	return n.task.Status
 }
 
-func unfinished(c *monitor.WorkflowChild) bool { return !attune.Status(c.Status).Terminal() }
+func unfinished(c *monitor.WorkflowChild) bool { return !lifecycle.Status(c.Status).Terminal() }

@@ -1,4 +1,4 @@
-package gauge
+package engine
 
 import (
 	"context"
@@ -21,25 +21,25 @@ const (
 	keep = time.Minute
 )
 
-// Reader reads the busiest actions; *monitor.Monitor is one.
-type Reader interface {
+// gaugeReader reads the busiest actions; *monitor.Monitor is one.
+type gaugeReader interface {
 	Busiest(ctx context.Context) (*monitor.Busiest, error)
 }
 
-// Deps are the dependencies of a Gauge.
-type Deps struct {
-	Reader  Reader
+// gaugeDeps are the dependencies of a gauge.
+type gaugeDeps struct {
+	Reader  gaugeReader
 	Logger  *slog.Logger
 	Metrics *supervise.Metrics
 	// Now is the local clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Gauge is a prometheus.Collector and, by its loop, a supervise.Service.
-type Gauge struct {
+// gauge is a prometheus.Collector and, by its loop, a supervise.Service.
+type gauge struct {
 	*supervise.Loop
 
-	reader Reader
+	reader gaugeReader
 	now    func() time.Time
 
 	mu sync.Mutex
@@ -48,9 +48,9 @@ type Gauge struct {
 	readAt time.Time
 }
 
-// New makes the collector. It shows nothing before the first reading.
-func New(deps Deps) *Gauge {
-	g := &Gauge{reader: deps.Reader, now: deps.Now}
+// newGauge makes the collector. It shows nothing before the first reading.
+func newGauge(deps gaugeDeps) *gauge {
+	g := &gauge{reader: deps.Reader, now: deps.Now}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -61,7 +61,7 @@ func New(deps Deps) *Gauge {
 	return g
 }
 
-func (g *Gauge) tick(ctx context.Context) error {
+func (g *gauge) tick(ctx context.Context) error {
 	loads, err := g.reader.Busiest(ctx)
 	if err != nil {
 		return fmt.Errorf("read the queues for metrics: %w", err)
@@ -104,7 +104,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
+func (g *gauge) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		length, active, limit, oldest, paused, blocked, ages, enqueued, completed,
 		sharedActive, sharedMax,
@@ -114,7 +114,7 @@ func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (g *Gauge) Collect(out chan<- prometheus.Metric) {
+func (g *gauge) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	last, age := g.last, g.now().Sub(g.readAt)
 	g.mu.Unlock()
@@ -175,6 +175,6 @@ func one(b bool) float64 {
 }
 
 var (
-	_ prometheus.Collector = (*Gauge)(nil)
-	_ supervise.Service    = (*Gauge)(nil)
+	_ prometheus.Collector = (*gauge)(nil)
+	_ supervise.Service    = (*gauge)(nil)
 )

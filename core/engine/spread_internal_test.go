@@ -1,16 +1,11 @@
-package spread_test
+package engine
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
-	"github.com/attune-go/attune/core/spread"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // An action has one scheduler, and actions are spread over all of them.
 func TestActionsAreSpread(t *testing.T) {
@@ -19,8 +14,8 @@ func TestActionsAreSpread(t *testing.T) {
 		seen := map[int]int{}
 		for i := range 1000 {
 			action := fmt.Sprintf("pack.action_%d", i)
-			at := spread.Of(action, n)
-			require.Equal(t, at, spread.Of(action, n))
+			at := LaneOf(action, n)
+			require.Equal(t, at, LaneOf(action, n))
 			seen[at]++
 		}
 		require.Len(t, seen, n)
@@ -35,7 +30,7 @@ func TestActionsAreSpread(t *testing.T) {
 // Values are taken in the order in which they were put, and none stays without a token.
 func TestABoxKeepsOrder(t *testing.T) {
 	t.Parallel()
-	b := spread.NewBox[int]()
+	b := NewBox[int]()
 	require.Nil(t, b.Take(3))
 	const all = 10_000
 	go func() {

@@ -1,4 +1,4 @@
-package terminal_test
+package phrase_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 const foul = "a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x00é😀\nc\td"
@@ -15,8 +15,8 @@ const foul = "a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x0
 func TestTextSteersNoTerminal(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x00é😀`+"\nc"+`\td`,
-		terminal.Visible(foul))
-	require.Equal(t, "plain é\n", terminal.Visible("plain é\n"))
+		phrase.Visible(foul))
+	require.Equal(t, "plain é\n", phrase.Visible("plain é\n"))
 }
 
 func TestJSONSteersNoTerminalAndIsEqual(t *testing.T) {
@@ -26,13 +26,13 @@ func TestJSONSteersNoTerminalAndIsEqual(t *testing.T) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "\t")
 	require.NoError(t, encoder.Encode(map[string]string{foul: foul}))
-	escaped := terminal.JSON(out.String())
+	escaped := phrase.JSON(out.String())
 	for _, r := range escaped {
-		require.True(t, !terminal.Steers(r) || r == '\n' || r == '\t', "%q", r)
+		require.True(t, !phrase.Steers(r) || r == '\n' || r == '\t', "%q", r)
 	}
 	var back map[string]string
 	require.NoError(t, json.Unmarshal([]byte(escaped), &back))
 	require.Equal(t, map[string]string{foul: foul}, back)
 	require.Contains(t, escaped, `\udb40\udc41`)
-	require.Equal(t, "\xff{}", terminal.JSON("\xff{}"), "invalid UTF-8 stays")
+	require.Equal(t, "\xff{}", phrase.JSON("\xff{}"), "invalid UTF-8 stays")
 }

@@ -1,6 +1,4 @@
-// Package spread distributes messages among the lanes of a replica, so that all messages of an
-// action reach the same lane, in the order of their delivery.
-package spread
+package engine
 
 import (
 	"hash/maphash"
@@ -10,8 +8,8 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Of returns the lane, from 0 to n-1, of an action's messages. It is stable while the process runs.
-func Of(action string, n int) int {
+// LaneOf returns the lane, from 0 to n-1, of an action's messages. It is stable while the process runs.
+func LaneOf(action string, n int) int {
 	if n <= 1 {
 		return 0
 	}
@@ -26,7 +24,7 @@ type Box[T any] struct {
 	wake  chan struct{} // holds a token while there may be items
 }
 
-// NewBox makes an empty Box.
+// NewBox makes an empty box.
 func NewBox[T any]() *Box[T] { return &Box[T]{wake: make(chan struct{}, 1)} }
 
 // Put adds items at the end.

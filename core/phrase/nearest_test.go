@@ -1,11 +1,11 @@
-package nearest_test
+package phrase_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // A wrong suggestion is worse than none: only likely typing mistakes have one.
@@ -21,6 +21,6 @@ func TestOf(t *testing.T) {
 		"nmae": "name", "rfe": "ref", "thresh": "threshold",
 		"foo": "", "nope": "", "x": "", "": "", "bar": "", "core.nothing": "", "mine.other": "",
 	} {
-		require.Equal(t, want, nearest.Of(word, keys), word)
+		require.Equal(t, want, phrase.Nearest(word, keys), word)
 	}
 }

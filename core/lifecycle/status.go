@@ -1,4 +1,4 @@
-package attune
+package lifecycle
 
 import (
 	"fmt"

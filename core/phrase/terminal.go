@@ -1,6 +1,4 @@
-// Package terminal protects terminals from control characters in foreign text: Steers recognises them, JSON and
-// Visible and Line escape them. It is pure, and no text makes it fail.
-package terminal
+package phrase
 
 import (
 	"fmt"

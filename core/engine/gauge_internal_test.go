@@ -1,4 +1,4 @@
-package gauge_test
+package engine
 
 import (
 	"context"
@@ -12,19 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
 // started runs the gauge until its first tick is over.
-func started(t *testing.T, deps gauge.Deps) *gauge.Gauge {
+func startedGauge(t *testing.T, deps gaugeDeps) *gauge {
 	t.Helper()
 	deps.Logger = telemetry.Discard()
-	g := gauge.New(deps)
+	g := newGauge(deps)
 	require.NoError(t, g.Start(t.Context()))
 	t.Cleanup(g.Stop)
 	testkit.Eventually(t, func() bool { return !g.LastTick().IsZero() }, testkit.TestTimeout)
@@ -46,7 +43,7 @@ func TestAScrapeShowsTheDatabase(t *testing.T) {
 	testkit.Exec(t, st, `insert into admission_blocked (state_id, ticket) values ($1, 1)`, state.ID)
 	testkit.State(t, st, testkit.Action(t, st, "demo.free"), 1<<31-1, func(r *testkit.StateRow) { r.Unlimited = true })
 
-	g := started(t, gauge.Deps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
+	g := startedGauge(t, gaugeDeps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(g)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -103,7 +100,7 @@ func TestTheLimitIsThatOfEachQueue(t *testing.T) {
 	testkit.Exec(t, st, `insert into admission_scope (kind, scope_key, max_concurrent, active_count, policy, policy_ref)
 		values ('pack', $1::bigint::text, 9, 4, $2, $3), ('global', '', 5, 1, NULL, 'gone')`, grouped.PackID, pack.ID, pack.Ref)
 
-	g := started(t, gauge.Deps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
+	g := startedGauge(t, gaugeDeps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(g)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -134,7 +131,7 @@ func (s *source) Busiest(context.Context) (*monitor.Busiest, error) {
 
 func TestUnknownIsNotZero(t *testing.T) {
 	t.Parallel()
-	require.Zero(t, testutil.CollectAndCount(started(t, gauge.Deps{Reader: &source{err: errors.New("away")}})),
+	require.Zero(t, testutil.CollectAndCount(startedGauge(t, gaugeDeps{Reader: &source{err: errors.New("away")}})),
 		"nothing was ever read")
 
 	var mu sync.Mutex
@@ -145,7 +142,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 		return now
 	}
 	src := &source{}
-	g := started(t, gauge.Deps{Reader: src, Now: clock})
+	g := startedGauge(t, gaugeDeps{Reader: src, Now: clock})
 	require.Positive(t, testutil.CollectAndCount(g))
 	src.mu.Lock()
 	src.err = errors.New("away")
@@ -163,6 +160,6 @@ func TestOnlyTheBusiestActionsAreShown(t *testing.T) {
 	testkit.Exec(t, st, `insert into action (ref, pack, pack_ref, label, entrypoint)
 		select 'demo.a' || g, $1, 'demo', 'x', 'x' from generate_series(1, 300) g`, pack.ID)
 	testkit.Exec(t, st, `insert into execution_admission_state (action_id, max_concurrent, active_count) select id, 300, id % 300 from action`)
-	g := started(t, gauge.Deps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
+	g := startedGauge(t, gaugeDeps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
 	require.Equal(t, monitor.BusiestActions, testutil.CollectAndCount(g, "attune_queue_length"), "of 300")
 }

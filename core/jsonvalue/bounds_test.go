@@ -1,4 +1,4 @@
-package bounds_test
+package jsonvalue_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 func deep(levels int) string {
@@ -28,10 +28,10 @@ func TestErrorsNameThePath(t *testing.T) {
 		{`{"n":-1E-99999999999999999999}`, `parameters.n: the number has more than 8000 digits`},
 		{"{\"a\":\"\xff\"}", `parameters.a: the text is not valid UTF-8`},
 		{`{"a\u0000":1}`, `parameters: the text contains U+0000, which cannot be stored`},
-		{`"` + strings.Repeat("x", bounds.Bytes) + `"`, `parameters: 16777218 bytes as JSON; at most 16777216`},
+		{`"` + strings.Repeat("x", jsonvalue.Bytes) + `"`, `parameters: 16777218 bytes as JSON; at most 16777216`},
 		{`[` + strings.Repeat("1e8000,", 3000) + `0]`, `parameters: 16`},
 	} {
-		err := bounds.JSON("parameters", []byte(c.raw))
+		err := jsonvalue.Check("parameters", []byte(c.raw))
 		require.Error(t, err, "%.60s", c.raw)
 		text := err.Error()
 		if before, after, cut := strings.Cut(text, " … "); cut {
@@ -44,7 +44,7 @@ func TestErrorsNameThePath(t *testing.T) {
 		deep(200), `{"a":[{},[],"[[[",{"b":"\\u0000"}],"c":"\ud83d\ude00 \"{"}`, `1e300`, `"\u00e4"`, `-0.5`, `null`,
 		``, `{"a`, `"\`, `"\u00`,
 	} {
-		require.NoError(t, bounds.JSON("parameters", []byte(fine)), fine)
+		require.NoError(t, jsonvalue.Check("parameters", []byte(fine)), fine)
 	}
 }
 
@@ -53,9 +53,9 @@ func TestDecodedValuesHaveTheSameBound(t *testing.T) {
 	for levels, refused := range map[int]bool{200: false, 201: true} {
 		var value any
 		require.NoError(t, json.Unmarshal([]byte(`{"a":`+deep(levels-1)+`}`), &value))
-		err := bounds.Value("", value)
+		err := jsonvalue.CheckValue("", value)
 		require.Equal(t, refused, err != nil, err)
-		require.Equal(t, refused, bounds.TooDeep("x", []byte(`{"a":`+deep(levels-1)+`}`)) != nil)
+		require.Equal(t, refused, jsonvalue.TooDeep("x", []byte(`{"a":`+deep(levels-1)+`}`)) != nil)
 		if refused {
 			require.Regexp(t, `^a\[0\].*: nested 201 levels deep; at most 200$`, err.Error())
 		}
@@ -65,13 +65,13 @@ func TestDecodedValuesHaveTheSameBound(t *testing.T) {
 // Whatever an entrance accepts fits into a message, and a copy is left out where it does not.
 func TestMessagesAreWiderThanValues(t *testing.T) {
 	t.Parallel()
-	body := `{"message_type":"X","payload":{"execution_id":1,"result":{"data":` + deep(bounds.Depth) + `}}}`
-	require.NoError(t, bounds.Message([]byte(body)))
-	require.Error(t, bounds.Message([]byte(deep(bounds.MessageDepth+1))))
-	require.Error(t, bounds.Message(make([]byte, bounds.MessageBytes+1)))
-	require.NotNil(t, bounds.Copy(json.RawMessage(deep(bounds.CopyDepth)), 1<<20))
-	require.Nil(t, bounds.Copy(json.RawMessage(deep(bounds.CopyDepth+1)), 1<<20))
-	require.Nil(t, bounds.Copy(json.RawMessage(`"12345"`), 4))
+	body := `{"message_type":"X","payload":{"execution_id":1,"result":{"data":` + deep(jsonvalue.Depth) + `}}}`
+	require.NoError(t, jsonvalue.CheckMessage([]byte(body)))
+	require.Error(t, jsonvalue.CheckMessage([]byte(deep(jsonvalue.MessageDepth+1))))
+	require.Error(t, jsonvalue.CheckMessage(make([]byte, jsonvalue.MessageBytes+1)))
+	require.NotNil(t, jsonvalue.Copy(json.RawMessage(deep(jsonvalue.CopyDepth)), 1<<20))
+	require.Nil(t, jsonvalue.Copy(json.RawMessage(deep(jsonvalue.CopyDepth+1)), 1<<20))
+	require.Nil(t, jsonvalue.Copy(json.RawMessage(`"12345"`), 4))
 }
 
 // FuzzBounds checks that accepted values are within the bounds, and that no input fails otherwise.
@@ -83,7 +83,7 @@ func FuzzBounds(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		err := bounds.JSON("value", raw)
+		err := jsonvalue.Check("value", raw)
 		if !json.Valid(raw) || err != nil {
 			return
 		}
@@ -91,6 +91,6 @@ func FuzzBounds(f *testing.F) {
 		if json.Unmarshal(raw, &value) != nil {
 			return // a number that Go cannot hold
 		}
-		require.NoError(t, bounds.Value("value", value))
+		require.NoError(t, jsonvalue.CheckValue("value", value))
 	})
 }

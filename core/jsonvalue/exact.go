@@ -1,6 +1,4 @@
-// Package exactjson reads and writes JSON without changing it: numbers keep their digits, and texts get no escapes for
-// HTML.
-package exactjson
+package jsonvalue
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
-// Package attune is the vocabulary of the platform: the names that every
+// Package lifecycle is the vocabulary of the platform: the names that every
 // other package, every SQL statement and every check uses for the same thing.
 //
 // It depends on the standard library only and does no I/O. The status of an
 // execution and the table of its legal transitions live here as data, so that
 // code, SQL and the invariant checker cannot disagree about them.
-package attune
+package lifecycle

@@ -1,11 +1,10 @@
-// Package nearest finds the intended name behind a misspelt one.
-package nearest
+package phrase
 
 import "strings"
 
-// Of returns the candidate nearest to word, or "" if none is near: one within a third of the word's
+// Nearest returns the candidate nearest to word, or "" if none is near: one within a third of the word's
 // length in edits, or else the shortest with word as its prefix.
-func Of(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(1, len(word)/3)+1
 	for _, candidate := range candidates {
 		distance := Distance(word, candidate)
@@ -24,9 +23,9 @@ func Of(word string, candidates []string) string {
 	return best
 }
 
-// Hint is "; the nearest is …" for a near candidate, else empty.
-func Hint(word string, candidates []string) string {
-	if near := Of(word, candidates); near != "" {
+// DidYouMean is "; the nearest is …" for a near candidate, else empty.
+func DidYouMean(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" {
 		return "; the nearest is " + near
 	}
 	return ""

@@ -1,9 +1,4 @@
-// Package alertevent writes the events that report problems of an installation: events of the trigger
-// core.alert, which rules handle like any other.
-//
-// An event and its message are part of the deciding transaction. So the deciding replica reports each
-// decision once, or not at all.
-package alertevent
+package outbox
 
 import (
 	"context"
@@ -12,15 +7,14 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Trigger is the trigger of alert events.
-const Trigger = "core.alert"
+// AlertTrigger is the trigger of the events that report problems of an installation, which rules handle like any other.
+const AlertTrigger = "core.alert"
 
-// Source is the source_ref of the events, and the sensor that their messages name.
-const Source = "attune.system"
+// AlertSource is the source_ref of the events, and the sensor that their messages name.
+const AlertSource = "attune.system"
 
 // messageSource is the source_service of the messages.
 const messageSource = "system-alert"
@@ -41,51 +35,51 @@ type Alert struct {
 	CorrelationID *string `json:"correlation_id"`
 }
 
-// Emit inserts an event for each alert and appends the messages to the outbox, in the caller's
+// EmitAlerts inserts an event for each alert and appends the messages to the outbox, in the caller's
 // transaction. relay, which may be nil, publishes them after the commit. Without the trigger it
 // writes nothing.
-func Emit(ctx context.Context, tx *store.Tx, relay outbox.Publishing, alerts []Alert) error {
+func EmitAlerts(ctx context.Context, tx *store.Tx, relay Publishing, alerts []Alert) error {
 	if len(alerts) == 0 {
 		return nil
 	}
-	triggers, err := tx.TriggersByRef(ctx, []string{Trigger})
+	triggers, err := tx.TriggersByRef(ctx, []string{AlertTrigger})
 	if err != nil {
-		return fmt.Errorf("look up trigger %s: %w", Trigger, err)
+		return fmt.Errorf("look up trigger %s: %w", AlertTrigger, err)
 	}
 	if len(triggers) == 0 {
 		return nil
 	}
-	rows := store.InsertEventsParams{SourceRef: Source}
+	rows := store.InsertEventsParams{SourceRef: AlertSource}
 	for i := range alerts {
 		payload, err := json.Marshal(&alerts[i])
 		if err != nil {
-			return fmt.Errorf("encode the %s event %s: %w", Trigger, alerts[i].FailureType, err)
+			return fmt.Errorf("encode the %s event %s: %w", AlertTrigger, alerts[i].FailureType, err)
 		}
-		rows.Triggers, rows.Refs = append(rows.Triggers, triggers[0].ID), append(rows.Refs, Trigger)
+		rows.Triggers, rows.Refs = append(rows.Triggers, triggers[0].ID), append(rows.Refs, AlertTrigger)
 		rows.Payloads = append(rows.Payloads, string(payload))
 		rows.Rules, rows.RuleRefs = append(rows.Rules, 0), append(rows.RuleRefs, "")
 	}
 	made, err := tx.InsertEvents(ctx, rows)
 	if err != nil {
-		return fmt.Errorf("insert %d %s events: %w", len(alerts), Trigger, err)
+		return fmt.Errorf("insert %d %s events: %w", len(alerts), AlertTrigger, err)
 	}
-	messages := make([]outbox.Message, len(made))
+	messages := make([]Message, len(made))
 	for i, row := range made {
 		envelope := message.New(message.TypeEventCreated, message.EventCreated{
-			EventID: row.ID, TriggerID: &triggers[0].ID, TriggerRef: Trigger, SensorRef: new(Source),
+			EventID: row.ID, TriggerID: &triggers[0].ID, TriggerRef: AlertTrigger, SensorRef: new(AlertSource),
 			Payload: json.RawMessage(rows.Payloads[i]),
 		}, row.Created, messageSource)
 		body, err := envelope.Encode()
 		if err != nil {
 			return fmt.Errorf("encode the message of event %d: %w", row.ID, err)
 		}
-		messages[i] = outbox.Message{
+		messages[i] = Message{
 			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
 			Type: message.TypeEventCreated, Body: body,
 		}
 	}
-	if _, err := outbox.Send(ctx, tx, relay, messages); err != nil {
-		return fmt.Errorf("tell of %d %s events: %w", len(alerts), Trigger, err)
+	if _, err := Send(ctx, tx, relay, messages); err != nil {
+		return fmt.Errorf("tell of %d %s events: %w", len(alerts), AlertTrigger, err)
 	}
 	return nil
 }

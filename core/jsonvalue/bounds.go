@@ -1,10 +1,4 @@
-// Package bounds declares how deep and how large a JSON value may be, and finds the part
-// of a value that is too deep, too large or not storable.
-//
-// Every entry point (requests, rules, workflows, results, events, answers, packs) accepts at most
-// Depth levels and Bytes. Messages are read up to MessageDepth and MessageBytes, which leave room
-// for an envelope around the largest accepted value. So every accepted value can be read again.
-package bounds
+package jsonvalue
 
 import (
 	"bytes"
@@ -49,10 +43,10 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Text
 }
 
-// JSON checks a value that is valid JSON: its size, its depth, and whether the database can
+// Check checks a value that is valid JSON: its size, its depth, and whether the database can
 // store its texts and numbers. name is how its path begins; it may be empty. The error is an
 // *Error.
-func JSON(name string, raw []byte) error {
+func Check(name string, raw []byte) error {
 	s := scan{raw: raw, size: len(raw), name: name}
 	return s.run()
 }
@@ -63,7 +57,7 @@ func TooDeep(name string, raw []byte) error {
 	if !deeper(raw, Depth) {
 		return nil
 	}
-	return JSON(name, raw)
+	return Check(name, raw)
 }
 
 // Copy returns a value that is small and flat enough for a message, else nil.
@@ -74,8 +68,8 @@ func Copy(raw json.RawMessage, most int) json.RawMessage {
 	return raw
 }
 
-// Message checks the size and depth of a message body, before anything decodes it.
-func Message(body []byte) error {
+// CheckMessage checks the size and depth of a message body, before anything decodes it.
+func CheckMessage(body []byte) error {
 	switch {
 	case len(body) > MessageBytes:
 		return &Error{"message", fmt.Sprintf("%d bytes; at most %d", len(body), MessageBytes)}
@@ -109,8 +103,8 @@ func deeper(raw []byte, most int) bool {
 	return false
 }
 
-// Value checks the depth of a decoded value. The error is an *Error.
-func Value(name string, value any) error {
+// CheckValue checks the depth of a decoded value. The error is an *Error.
+func CheckValue(name string, value any) error {
 	path, ok := deepPart(value, 0)
 	if ok {
 		return nil
