@@ -105,6 +105,10 @@ generate: ## run sqlc and the other generators
 verify: ## fail unless generated code and go.mod are current
 	@sh .ci/verify.sh
 
+.PHONY: house
+house: ## how large the project is: lines by area, packages, words
+	@sh .ci/house.sh
+
 .PHONY: bench
 bench: install build-bench ## executions a second and latencies on private servers; BENCH_FLAGS goes to bin/attune-bench
 	@before=$$([ -z "$(BENCH_BEFORE)" ] || sh .ci/before.sh $(BENCH_BEFORE)) && \
