@@ -27,7 +27,7 @@ func discarding(r *http.Request, operator *triage.Triage, note string) (*triage.
 	})
 }
 
-// discardLetters discards the waiting dead letters that match the query.
+// discardDeadLetters discards the waiting dead letters that match the query.
 func (s *Server) discardDeadLetters(r *http.Request, operator *triage.Triage) (any, error) {
 	var body confirmBody
 	if err := readAct(r, &body, &body.Reason); err != nil {
@@ -64,7 +64,7 @@ func (s *Server) taking(r *http.Request, operator *triage.Triage, note string) (
 	return plan, s.ofBroker(r.Context(), err)
 }
 
-// takeLetters takes messages from a queue of the broker into the ledger.
+// takeDeadLetters takes messages from a queue of the broker into the ledger.
 func (s *Server) takeDeadLetters(r *http.Request, operator *triage.Triage) (any, error) {
 	var body reasonBody
 	if err := readAct(r, &body, &body.Reason); err != nil {
@@ -84,7 +84,7 @@ func (s *Server) takeDeadLetters(r *http.Request, operator *triage.Triage) (any,
 // purgeWord confirms a purge, as in the dashboard.
 const purgeWord = "purge for good"
 
-// purgeLetters makes the broker delete the messages in its queue of dead letters.
+// purgeDeadLetters makes the broker delete the messages in its queue of dead letters.
 func (s *Server) purgeDeadLetters(r *http.Request, operator *triage.Triage) (any, error) {
 	var body confirmBody
 	if err := readAct(r, &body, &body.Reason); err != nil {

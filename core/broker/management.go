@@ -272,7 +272,7 @@ func reasonOf(body []byte) string {
 // the negative result of a health check.
 type retrier struct{ transport http.RoundTripper }
 
-// Pauses before a read is repeated.
+// retryPauses are those before a read is repeated.
 var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
 
 // RoundTrip implements http.RoundTripper.

@@ -31,8 +31,8 @@ type ExecutionsConfig struct {
 const (
 	// rootWindow is the number of executions or enforcements that one statement reads.
 	rootWindow = 2000
-	// A family of largeFamily executions has a transaction of its own with largeTimeout: it is deleted as a
-	// whole.
+	// largeFamily is from how many executions on a family has a transaction of its own, with largeTimeout: it is
+	// deleted as a whole.
 	largeFamily  = 5000
 	largeTimeout = 10 * time.Minute
 )

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// Secrets below shortest bytes, or below shortestLine for a line of a longer secret, are not searched: they
-	// are part of any text.
+	// shortest is below how many bytes a secret is not searched, and shortestLine a line of a longer secret: they are
+	// part of any text.
 	shortest     = 4
 	shortestLine = 8
 
@@ -22,7 +22,7 @@ const (
 	// Unsearched replaces a whole text after an aborted search.
 	Unsearched = Mask + " (hidden, because the search for secrets in it took too long)"
 
-	// A search may compare effortPerByte bytes for each byte of the text, and at least effortLeast.
+	// effortPerByte is how many bytes a search may compare for each byte of the text, and at least effortLeast.
 	effortPerByte = 256
 	effortLeast   = 64 << 20
 	// window bounds the memory of a search: it decodes JSON escapes in parts of this size, or of widest times

@@ -12,7 +12,7 @@ import (
 const (
 	// historyMark marks every row of made-up history.
 	historyMark = "made up by the demo"
-	// The dashboard shows a history of pastSpan. The demo makes history up if pastGap of it is missing.
+	// pastSpan is what the dashboard shows. The demo makes history up if pastGap of it is missing.
 	pastSpan = time.Hour
 	pastGap  = 10 * time.Minute
 )

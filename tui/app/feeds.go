@@ -109,7 +109,8 @@ const (
 	checksEvery = 30 * time.Second
 	// familyEvery is the interval of reading the relatives of an execution.
 	familyEvery = 5 * time.Second
-	// Intervals of reading the last hour, that of workers, and the preview of a queue.
+	// pastEvery, workersPastEvery and what follows are the intervals of reading the last hour, that of workers, and the
+	// preview of a queue.
 	pastEvery        = 30 * time.Second
 	workersPastEvery = time.Minute
 	previewEvery     = 5 * time.Second

@@ -19,7 +19,7 @@ type Reference struct {
 	schemes []string
 }
 
-// References are ${NAME} and file:PATH.
+// variable matches the reference ${NAME}; the other form is file:PATH.
 var variable = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
 const filePrefix = "file:"

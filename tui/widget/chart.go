@@ -30,7 +30,7 @@ func Spark(values []float64, w int, g *theme.Glyphs) string {
 	return b.String()
 }
 
-// The dots of a braille cell, from the lowest of its two columns up.
+// brailleDots are the dots of a braille cell, from the lowest of its two columns up.
 var brailleDots = [2][4]rune{{0x40, 0x04, 0x02, 0x01}, {0x80, 0x20, 0x10, 0x08}}
 
 // dots draws one row of bars in braille, counted from below: two values a cell, four dots each. Every value above

@@ -29,8 +29,8 @@ const (
 	// busy processors of other programs make the throughput meaningless.
 	busy = 0.5
 
-	// Each comparison has leastLaps, and more until it is as fast as recorded: other programs may have used
-	// the processors during the first ones.
+	// leastLaps is how many laps a comparison has, up to mostLaps until it is as fast as recorded: other programs may
+	// have used the processors during the first ones.
 	leastLaps = 3
 	mostLaps  = 12
 )
