@@ -6,18 +6,18 @@ import (
 
 // Answer is the decision of a Gate about an execution for which its queue has a free slot.
 type Answer struct {
-	kind   answerKind
-	worker int64
-	most   int // the worker's limit of executions
-	reason string
-	need   string // the kind of worker that it waits for
+	kind        answerKind
+	worker      int64
+	capacity    int // the worker's limit of executions
+	reason      string
+	requirement string // the kind of worker that it waits for
 
 	// Of a shared limit that blocks the execution.
-	scope  int64
-	until  time.Time
-	refuse bool     // its policy's method is cancel
-	passed []*scope // the limits before it, which had a free slot
-	absent bool     // of a worker that is absent: nothing is reserved
+	scope        int64
+	until        time.Time
+	rejectIfFull bool     // its policy's method is cancel
+	openLimits   []*scope // the limits before it, which had a free slot
+	absent       bool     // of a worker that is absent: nothing is reserved
 
 	slots []int64 // slots taken of shared limits
 }
@@ -33,13 +33,13 @@ const (
 // obstacle is why the execution waits.
 func (a Answer) obstacle(w Candidate) *obstacle {
 	return &obstacle{
-		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.need, reason: a.reason, until: a.until,
+		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.requirement, reason: a.reason, until: a.until,
 	}
 }
 
-// Grant lets the execution take its slot at the worker, which may have most executions.
-func Grant(worker int64, most int) Answer {
-	return Answer{kind: answerGrant, worker: worker, most: most}
+// Grant lets the execution take its slot at the worker, which may have capacity executions.
+func Grant(worker int64, capacity int) Answer {
+	return Answer{kind: answerGrant, worker: worker, capacity: capacity}
 }
 
 // Wait keeps the execution in its queue: no worker has capacity. reason is for users.
@@ -47,12 +47,14 @@ func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason
 
 // WaitFor is Wait for a kind of worker. Of each kind, every batch that releases something tries the
 // executions that have waited longest.
-func WaitFor(kind, reason string) Answer { return Answer{kind: answerWait, need: kind, reason: reason} }
+func WaitFor(kind, reason string) Answer {
+	return Answer{kind: answerWait, requirement: kind, reason: reason}
+}
 
 // WaitForReturn is WaitFor for workers that are all absent. It reserves nothing: the execution can
 // start only after one has come back. At until, unless it is zero, the execution is tried again.
 func WaitForReturn(kind, reason string, until time.Time) Answer {
-	return Answer{kind: answerWait, need: kind, reason: reason, until: until, absent: true}
+	return Answer{kind: answerWait, requirement: kind, reason: reason, until: until, absent: true}
 }
 
 // End reports that the execution will never run, and that the gate recorded its terminal status. It

@@ -75,7 +75,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 		switch answer.kind {
 		case answerWait:
 			q.blocked = answer.obstacle(w)
-			reserve(answer.passed)
+			reserve(answer.openLimits)
 			return
 		case answerGrant:
 			q.served(lane)
@@ -105,10 +105,10 @@ func (l *Ledger) try(w Candidate, gate Gate) Answer {
 		if kept := s.closed(l.Clock); kept != nil {
 			answer := Answer{
 				kind: answerWait, reason: kept.reason, scope: kept.scope, until: kept.until,
-				refuse: s.rule.Method == policy.MethodCancel,
+				rejectIfFull: s.rule.Method == policy.MethodCancel,
 			}
 			if kept.until.IsZero() {
-				answer.passed = scopes[:i]
+				answer.openLimits = scopes[:i]
 			}
 			return answer
 		}
@@ -117,7 +117,7 @@ func (l *Ledger) try(w Candidate, gate Gate) Answer {
 	switch answer.kind {
 	case answerWait:
 		if !answer.absent {
-			answer.passed = scopes
+			answer.openLimits = scopes
 		}
 	case answerGrant:
 		for _, s := range scopes {
@@ -189,7 +189,7 @@ func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string
 			return Admitted, ""
 		case answer.kind == answerEnd:
 			return Ended, ""
-		case answer.refuse && !how.Moved:
+		case answer.rejectIfFull && !how.Moved:
 			return Refused, answer.reason
 		}
 	}
@@ -201,7 +201,7 @@ func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string
 	}
 	if answer.kind == answerWait {
 		q.blocked = answer.obstacle(w)
-		reserve(answer.passed)
+		reserve(answer.openLimits)
 	}
 	lane := laneOf(how.Priority)
 	l.enqueued = append(l.enqueued, enqueue{
@@ -217,7 +217,7 @@ func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string
 
 func (l *Ledger) grant(q *queue, w Candidate, answer Answer) {
 	q.active++
-	l.occupy(answer.worker, answer.most)
+	l.occupy(answer.worker, answer.capacity)
 	l.granted = append(l.granted, Granted{Candidate: w, Queue: q.id, Worker: answer.worker, Scopes: answer.slots})
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds, fact.Scopes = &q.id, answer.slots })
 }

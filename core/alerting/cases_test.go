@@ -270,7 +270,7 @@ var cases = map[string]alertCase{
 			b.exec(`alter table execution disable trigger user`)
 			b.exec(`update execution set created = now() - interval '1 hour', admitted_at = now() - interval '1 minute',
 				started_at = now() - interval '1 minute', finished_at = now() where action_ref = 'demo.sleep'`)
-			(&monitortest.Fixture{Store: b.store}).Line(b.t, action, 1, 1, 3, w.ID)
+			(&monitortest.Fixture{Store: b.store}).AddQueue(b.t, action, 1, 1, 3, w.ID)
 			b.exec(`update execution_admission_state set queue_timeout_seconds = 180`)
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_state set queue_timeout_seconds = 3600`) },

@@ -16,9 +16,9 @@ const (
 	maxRefusals = 3
 	// maxRaces is the same for lost races with other transactions.
 	maxRaces = 10
-	// maxMoves is the same for rules and rows that change while a batch decides; with the pauses
+	// maxChanges is the same for rules and rows that change while a batch decides; with the pauses
 	// between, about a minute. A load of packs must not dead-letter messages.
-	maxMoves = 20
+	maxChanges = 20
 )
 
 // classify is the only place that decides what an error of a batch means for its messages. tries is
@@ -27,7 +27,7 @@ const (
 func classify(err error, tries int) batch.Verdict {
 	switch {
 	case errors.Is(err, scheduler.ErrNewRules):
-		return atMost(tries, maxMoves)
+		return atMost(tries, maxChanges)
 	case errors.Is(err, scheduler.ErrConflict):
 		return atMost(tries, maxRefusals)
 	case store.IsLockTimeout(err):

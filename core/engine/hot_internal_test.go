@@ -128,7 +128,7 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	_, err := sched.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.ErrorIs(t, err, scheduler.ErrConflict)
 	require.Equal(t, batch.Again, classify(err, maxRefusals+1))
-	require.Equal(t, batch.Suspect, classify(err, maxMoves+1))
+	require.Equal(t, batch.Suspect, classify(err, maxChanges+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
 	result, err := sched.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))

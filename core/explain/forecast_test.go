@@ -141,7 +141,7 @@ func TestForecastKnowsNoWorker(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	old := testkit.Worker(t, b.Store, "old", func(r *testkit.WorkerRow) { r.HeartbeatAge = time.Hour })
 	testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusCompleted), monitortest.Aged(time.Minute))
-	_, _, waiters := b.Line(t, action, 1, 0, 1, old.ID)
+	_, _, waiters := b.AddQueue(t, action, 1, 0, 1, old.ID)
 	require.Equal(t, "unknown: no worker is alive", b.ask(t, waiters[0]).Expected.Basis)
 	testkit.Worker(t, b.Store, "young")
 	require.NotNil(t, b.ask(t, waiters[0]).Expected.At)
@@ -211,7 +211,7 @@ func TestOneForecastOfAQueue(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "w-1")
 	rate := testkit.Policy(t, b.Store, action, 6,
 		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
-	state, _, waiters := b.Line(t, action, 1, 0, 20, worker.ID)
+	state, _, waiters := b.AddQueue(t, action, 1, 0, 20, worker.ID)
 	testkit.Exec(t, b.Store, `update execution_admission_state set unlimited = true where id = $1`, state)
 	list, err := b.Queues(t.Context(), monitor.QueueFilter{})
 	require.NoError(t, err)

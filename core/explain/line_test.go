@@ -13,7 +13,7 @@ func TestWaitsOfAQueueHavePercentiles(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
-	state, _, waiters := b.Line(t, action, 1, 1, 4, worker.ID)
+	state, _, waiters := b.AddQueue(t, action, 1, 1, 4, worker.ID)
 	testkit.Exec(t, b.Store,
 		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`,
 		waiters[0])

@@ -17,8 +17,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
-	ill := b.Staff(t, "ill", nil)
-	poor := b.Staff(t, "poor", nil)
+	ill := b.AddWorker(t, "ill", nil)
+	poor := b.AddWorker(t, "poor", nil)
 	testkit.Exec(t, b.Store, `
 		insert into worker_probe (worker, verdict, reason, since, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
 		                          failures, skew_seconds, details)
@@ -52,8 +52,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Nil(t, p.Skew)
 	require.Nil(t, p.EndpointRTT)
 
-	state, _, waiters := b.Line(t, action, 5, 0, 1, poor)
-	b.Blocks(t, state, "waiting for a worker")
+	state, _, waiters := b.AddQueue(t, action, 5, 0, 1, poor)
+	b.BlockQueue(t, state, "waiting for a worker")
 	explained := func() map[string]string {
 		got := map[string]string{}
 		for _, one := range b.ask(t, waiters[0]).Workers {

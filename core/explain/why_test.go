@@ -36,7 +36,7 @@ func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	policy := testkit.Policy(t, b.Store, action, 2)
 	ill := testkit.Worker(t, b.Store, "ill", func(r *testkit.WorkerRow) { r.HeartbeatAge = 5 * time.Minute })
-	_, holders, waiters := b.Line(t, action, 2, 2, 5, ill.ID)
+	_, holders, waiters := b.AddQueue(t, action, 2, 2, 5, ill.ID)
 
 	w := b.ask(t, waiters[2])
 	require.NotNil(t, w.Waiting)
@@ -81,7 +81,7 @@ func TestWhyCountsLanes(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
-	state, _, waiters := b.Line(t, action, 1, 1, 3, worker.ID)
+	state, _, waiters := b.AddQueue(t, action, 1, 1, 3, worker.ID)
 	low, high := b.Enqueue(t, action, state, -1), b.Enqueue(t, action, state, 1)
 	testkit.Exec(t, b.Store,
 		`update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
@@ -106,7 +106,7 @@ func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
 		insert into admission_scope (kind, scope_key, max_concurrent, active_count, policy, policy_ref)
 		values ('pack', $1::text, 1, 1, $2, $3) returning id`, fmt.Sprint(action.PackID), pack.ID, pack.Ref).Scan(&scope))
 	testkit.Exec(t, b.Store, `insert into execution_slot (execution, scope_id) values ($1, $2)`, busy.ID, scope)
-	state, _, waiters := b.Line(t, action, 1<<31-1, 0, 1, worker.ID)
+	state, _, waiters := b.AddQueue(t, action, 1<<31-1, 0, 1, worker.ID)
 	testkit.Exec(t, b.Store, `update execution_admission_state set unlimited = true where id = $1`, state)
 	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket, reason, scope_id, since)
 		values ($1, 1, 'pack demo is full', $2, now() - interval '90 seconds')`, state, scope)
@@ -154,7 +154,7 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 		values ('quota', $1::text, 100, $2, $3, 86400, to_timestamp(extract(epoch from now())::bigint / 86400 * 86400), 40),
 			('quota', $4::text, 100, $2, $3, 86400, now() - interval '2 days', 100)`,
 		fmt.Sprint(quota.ID)+` {"tenant":"acme"}`, quota.ID, quota.Ref, fmt.Sprint(quota.ID)+` {"tenant":"late"}`)
-	_, _, waiters := b.Line(t, action, 1, 0, 2, worker.ID)
+	_, _, waiters := b.AddQueue(t, action, 1, 0, 2, worker.ID)
 	testkit.Exec(t, b.Store, `update execution set config = '{"tenant":"acme"}' where id = $1`, waiters[0])
 	testkit.Exec(t, b.Store, `update execution set config = '{"tenant":"late"}' where id = $1`, waiters[1])
 
@@ -286,7 +286,7 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created + interval '10 seconds', started_at = created + interval '11 seconds',
 		finished_at = created + interval '51 seconds'`)
-	state, _, waiters := b.Line(t, action, 1, 1, 2, worker.ID)
+	state, _, waiters := b.AddQueue(t, action, 1, 1, 2, worker.ID)
 	w := b.ask(t, waiters[1])
 	require.NotNil(t, w.Drain.PerMinute)
 	require.InDelta(t, 1.5, *w.Drain.PerMinute, 0.001)
@@ -436,7 +436,7 @@ func TestQueueViewsStayCheap(t *testing.T) {
 	action, small := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "demo.small")
 	worker := testkit.Worker(t, b.Store, "w")
 	testkit.Policy(t, b.Store, action, 5)
-	tiny, tinyHolders, tinyWaiters := b.Line(t, small, 1, 1, 1, worker.ID)
+	tiny, tinyHolders, tinyWaiters := b.AddQueue(t, small, 1, 1, 1, worker.ID)
 	state := testkit.State(t, b.Store, action, 5, func(r *testkit.StateRow) { r.Active, r.Queued = 5, 50_000 })
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at, worker)

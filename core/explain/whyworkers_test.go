@@ -25,21 +25,21 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	b.NeedsPython(t, action.ID, ">=3.11")
-	full := b.Staff(t, "full", versions("3.12"))
-	failed := b.Staff(t, "failed", versions("3.12"))
-	cordoned := b.Staff(t, "kept", versions("3.12"), func(r *testkit.WorkerRow) { r.Cordoned = true })
-	suspect := b.Staff(t, "suspect", versions("3.12"))
-	b.Staff(t, "old", versions("3.9"))
-	b.Staff(t, "silent", versions("3.9"), func(r *testkit.WorkerRow) { r.HeartbeatAge = 48 * time.Hour })
-	b.Staff(t, "ahead", versions("3.11"), func(r *testkit.WorkerRow) { r.HeartbeatAge = -time.Hour })
+	full := b.AddWorker(t, "full", versions("3.12"))
+	failed := b.AddWorker(t, "failed", versions("3.12"))
+	cordoned := b.AddWorker(t, "kept", versions("3.12"), func(r *testkit.WorkerRow) { r.Cordoned = true })
+	suspect := b.AddWorker(t, "suspect", versions("3.12"))
+	b.AddWorker(t, "old", versions("3.9"))
+	b.AddWorker(t, "silent", versions("3.9"), func(r *testkit.WorkerRow) { r.HeartbeatAge = 48 * time.Hour })
+	b.AddWorker(t, "ahead", versions("3.11"), func(r *testkit.WorkerRow) { r.HeartbeatAge = -time.Hour })
 	b.Load(t, full, 12)
 	testkit.Exec(t, b.Store, `insert into identity (login) values ('alice')`)
 	testkit.Exec(t, b.Store, `update worker set cordon_reason = 'new disk', cordoned_by = (select id from identity where login = 'alice') where id = $1`, cordoned)
 	testkit.Exec(t, b.Store,
 		`update worker set suspect_since = now(), suspect_reason = 'no queue took it' where id = $1`, suspect)
 	testkit.Exec(t, b.Store, `update worker set host = name`)
-	state, _, waiters := b.Line(t, action, 5, 0, 1, full)
-	b.Blocks(t, state, "waiting for a worker: the only fitting worker is busy")
+	state, _, waiters := b.AddQueue(t, action, 5, 0, 1, full)
+	b.BlockQueue(t, state, "waiting for a worker: the only fitting worker is busy")
 	first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 	testkit.Exec(t, b.Store, `update execution set retry_count = 1, worker_selector = '{}' where id = $1`, waiters[0])
 	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due, waiting, avoid) values ($1, $2, 'unknown', now(), false, array[$3::bigint])`,
@@ -90,13 +90,13 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.new")
 	b.NeedsPython(t, action.ID, ">=3.11")
 	for i := range 9 {
-		b.Staff(t, fmt.Sprintf("old-%d", i), versions("3.9"))
+		b.AddWorker(t, fmt.Sprintf("old-%d", i), versions("3.9"))
 	}
 	for i := range 3 {
-		b.Staff(t, fmt.Sprintf("gone-%d", i), versions("3.12"), func(r *testkit.WorkerRow) { r.Status = "inactive" })
+		b.AddWorker(t, fmt.Sprintf("gone-%d", i), versions("3.12"), func(r *testkit.WorkerRow) { r.Status = "inactive" })
 	}
 	for i := range 10 {
-		b.Staff(t, fmt.Sprintf("tainted-%d", i), map[string]any{
+		b.AddWorker(t, fmt.Sprintf("tainted-%d", i), map[string]any{
 			"runtime_versions": map[string]any{"python": []string{"3.12"}},
 			"taints":           []any{map[string]any{"key": fmt.Sprintf("t%d", i)}},
 		})
@@ -196,12 +196,12 @@ func TestWhySaysWhenAnExecutionWithoutAWorkerFails(t *testing.T) {
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	for name, left := range map[string]string{"w1": "40 seconds", "w2": "1 hour"} {
-		gone := b.Staff(t, name, nil)
+		gone := b.AddWorker(t, name, nil)
 		testkit.Exec(t, b.Store, `update worker set status = 'inactive', heartbeat_seen = now() - $2::text::interval
 			where id = $1`, gone, left)
 	}
-	state, _, waiters := b.Line(t, action, 5, 0, 2, 0)
-	b.Blocks(t, state, "no workers available; 2 workers would fit but are not there")
+	state, _, waiters := b.AddQueue(t, action, 5, 0, 2, 0)
+	b.BlockQueue(t, state, "no workers available; 2 workers would fit but are not there")
 	testkit.Exec(t, b.Store, `update admission_blocked set until = now() + interval '560 seconds'`)
 	text := strings.Join(b.ask(t, waiters[1]).Lines, "\n")
 	require.Regexp(t, `; unless one comes back, it fails at [-0-9: ]+Z \(in 9m\d+s\)\.\nw1 left 4[0-9.]+s ago\.\n`, text)
@@ -210,6 +210,6 @@ func TestWhySaysWhenAnExecutionWithoutAWorkerFails(t *testing.T) {
 	testkit.Exec(t, b.Store, `update execution_admission_entry set enqueued_at = now()`)
 	text = strings.Join(b.ask(t, waiters[1]).Lines, "\n")
 	require.Regexp(t, `Before it fails without a worker, at [-0-9: ]+Z \(in [45]m\w*\), it times out\.`, text)
-	b.Staff(t, "w3", nil)
+	b.AddWorker(t, "w3", nil)
 	require.NotContains(t, strings.Join(b.ask(t, waiters[1]).Lines, "\n"), "w1 left", "one is there")
 }

@@ -16,7 +16,7 @@ func TestAQueueIsInTheOrderOfAdmission(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
-	state, holders, normal := b.Line(t, action, 1, 1, 3, worker.ID)
+	state, holders, normal := b.AddQueue(t, action, 1, 1, 3, worker.ID)
 	low, high := b.Enqueue(t, action, state, -1), b.Enqueue(t, action, state, 1)
 	testkit.Exec(t, b.Store,
 		`update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
@@ -75,7 +75,7 @@ func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
-	b.Passed(t, action, 240, `{}`)
+	b.AddAdmissions(t, action, 240, `{}`)
 	state := testkit.State(t, b.Store, action, 1, func(r *testkit.StateRow) { r.Queued = 3 })
 	for range 3 { // they joined two minutes ago
 		e := b.Enqueue(t, action, state.ID, 0)
@@ -136,7 +136,7 @@ func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	policy := testkit.Policy(t, b.Store, action, 1)
 	testkit.Exec(t, b.Store, `update policy set parameters = '{tenant}' where id = $1`, policy.ID)
-	b.Passed(t, action, 240, `{"tenant": "acme"}`)
+	b.AddAdmissions(t, action, 240, `{"tenant": "acme"}`)
 	group := func(tenant string) testkit.StateRow {
 		s := testkit.State(t, b.Store, action, 1)
 		testkit.Exec(t, b.Store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID,

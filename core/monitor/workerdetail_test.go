@@ -20,7 +20,7 @@ func TestAWorkerHasItsExecutionsAndChanges(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker, other := testkit.Worker(t, b.Store, "w"), testkit.Worker(t, b.Store, "other")
-	_, holders, _ := b.Line(t, action, 2, 2, 1, worker.ID)
+	_, holders, _ := b.AddQueue(t, action, 2, 2, 1, worker.ID)
 	b.Load(t, worker.ID, 3) // one more than there are, so both ends are read
 	testkit.Execution(t, b.Store, action,
 		func(r *testkit.ExecutionRow) { r.Status, r.Worker = lifecycle.StatusRunning, &other.ID })

@@ -52,9 +52,9 @@ const (
 	ReassignEnded                       // its row is closed; a retry may follow from its end
 )
 
-// maxMoves bounds the moves of one execution. Beyond it the execution is ended, and its retry
+// mostReassignments bounds the moves of one execution. Beyond it the execution is ended, and its retry
 // waits in the queue like any other.
-const maxMoves = 10
+const mostReassignments = 10
 
 // Reassign decides about a scheduled execution that its worker has not started. If both workers
 // fence attempts, the execution moves in place: the old worker refuses a dispatch that still
@@ -86,7 +86,7 @@ func (b *Batch) elsewhere(fact admission.Fact, w admission.Candidate, from int64
 	if why.Keep {
 		last = ReassignKept
 	}
-	if !why.Move || from == 0 || fact.Holds == nil || fact.Attempt >= maxMoves || !b.Fences(from) {
+	if !why.Move || from == 0 || fact.Holds == nil || fact.Attempt >= mostReassignments || !b.Fences(from) {
 		return last
 	}
 	except := from

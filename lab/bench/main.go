@@ -171,7 +171,7 @@ func (o options) print(out io.Writer, value any, table func(io.Writer)) error {
 
 // report is the result of all measurements.
 type report struct {
-	WholeSystem []measure.Report    `json:"whole_system,omitempty"`
+	WholeSystem []measure.Report  `json:"whole_system,omitempty"`
 	Goals       []datapath.Goal   `json:"goals,omitempty"` // of the whole system
 	DataPath    *datapath.Report  `json:"data_path,omitempty"`
 	Dashboard   *dashboard.Report `json:"dashboard,omitempty"`

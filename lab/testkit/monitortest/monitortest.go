@@ -158,8 +158,8 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 	return executions, ids
 }
 
-// Passed writes the admissions of two hours: one every 30 seconds, each after a wait of ten minutes.
-func (b *Fixture) Passed(t *testing.T, action testkit.ActionRow, n int, config string) {
+// AddAdmissions writes the admissions of two hours: one every 30 seconds, each after a wait of ten minutes.
+func (b *Fixture) AddAdmissions(t *testing.T, action testkit.ActionRow, n int, config string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, config, created, updated, admitted_at, started_at, finished_at)
 		select $1, $2, 'completed', $4::jsonb, at - interval '10 minutes', at, at, at, at
@@ -208,9 +208,9 @@ func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status st
 		action.ID, action.Ref, status, n, minutes)
 }
 
-// Line makes a queue with holders on the worker and waiting executions of the normal lane, as
+// AddQueue makes a queue with holders on the worker and waiting executions of the normal lane, as
 // admission leaves them.
-func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, queued int,
+func (b *Fixture) AddQueue(t *testing.T, action testkit.ActionRow, limit, active, queued int,
 	worker int64,
 ) (state int64, holders, waiters []int64) {
 	t.Helper()
@@ -247,14 +247,14 @@ func (b *Fixture) Replica(t *testing.T) {
 		`insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
 }
 
-// Blocks makes the queue's head wait for a worker.
-func (b *Fixture) Blocks(t *testing.T, state int64, reason string) {
+// BlockQueue makes the queue's head wait for a worker.
+func (b *Fixture) BlockQueue(t *testing.T, state int64, reason string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket, reason, since) values ($1, 1, $2, now() - interval '90 seconds')`, state, reason)
 }
 
-// Staff writes a worker with capabilities.
-func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any,
+// AddWorker writes a worker with capabilities.
+func (b *Fixture) AddWorker(t *testing.T, name string, capabilities map[string]any,
 	change ...func(*testkit.WorkerRow),
 ) int64 {
 	t.Helper()
