@@ -33,7 +33,8 @@ const (
 // obstacle is why the execution waits.
 func (a Answer) obstacle(w Candidate) *obstacle {
 	return &obstacle{
-		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.requirement, reason: a.reason, until: a.until,
+		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.requirement, reason: a.reason,
+		until: a.until,
 	}
 }
 

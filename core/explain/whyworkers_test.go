@@ -34,7 +34,8 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	b.AddWorker(t, "ahead", versions("3.11"), func(r *testkit.WorkerRow) { r.HeartbeatAge = -time.Hour })
 	b.Load(t, full, 12)
 	testkit.Exec(t, b.Store, `insert into identity (login) values ('alice')`)
-	testkit.Exec(t, b.Store, `update worker set cordon_reason = 'new disk', cordoned_by = (select id from identity where login = 'alice') where id = $1`, cordoned)
+	testkit.Exec(t, b.Store,
+		`update worker set cordon_reason = 'new disk', cordoned_by = (select id from identity where login = 'alice') where id = $1`, cordoned)
 	testkit.Exec(t, b.Store,
 		`update worker set suspect_since = now(), suspect_reason = 'no queue took it' where id = $1`, suspect)
 	testkit.Exec(t, b.Store, `update worker set host = name`)
@@ -42,7 +43,8 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	b.BlockQueue(t, state, "waiting for a worker: the only fitting worker is busy")
 	first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 	testkit.Exec(t, b.Store, `update execution set retry_count = 1, worker_selector = '{}' where id = $1`, waiters[0])
-	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due, waiting, avoid) values ($1, $2, 'unknown', now(), false, array[$3::bigint])`,
+	testkit.Exec(t, b.Store,
+		`insert into execution_retry (failed, execution, reason, due, waiting, avoid) values ($1, $2, 'unknown', now(), false, array[$3::bigint])`,
 		first.ID, waiters[0], failed)
 
 	w := b.ask(t, waiters[0])
@@ -93,7 +95,8 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 		b.AddWorker(t, fmt.Sprintf("old-%d", i), versions("3.9"))
 	}
 	for i := range 3 {
-		b.AddWorker(t, fmt.Sprintf("gone-%d", i), versions("3.12"), func(r *testkit.WorkerRow) { r.Status = "inactive" })
+		b.AddWorker(t, fmt.Sprintf("gone-%d", i), versions("3.12"),
+			func(r *testkit.WorkerRow) { r.Status = "inactive" })
 	}
 	for i := range 10 {
 		b.AddWorker(t, fmt.Sprintf("tainted-%d", i), map[string]any{
@@ -115,7 +118,8 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	require.Equal(t, ReasonCount{"other reasons", 5}, w.WorkerReasons[7])
 	text := strings.Join(w.Lines, "\n")
 	require.Contains(t, text, "  gone-0: inactive\n")
-	require.Contains(t, text, "  and 14 more; of all 22: lacks runtime python >=3.11 (9), inactive (3), has the taint t0:no_schedule that is not tolerated (1), ")
+	require.Contains(t, text,
+		"  and 14 more; of all 22: lacks runtime python >=3.11 (9), inactive (3), has the taint t0:no_schedule that is not tolerated (1), ")
 
 	done := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed),
 		func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "exit code 1"} })
@@ -143,11 +147,13 @@ func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	first := testkit.Execution(t, b.Store, action, monitortest.Status(lifecycle.StatusFailed))
 	again := testkit.Execution(t, b.Store, action,
 		func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
-	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due) values ($1, $2, 'worker_unavailable', now() + interval '12.4 seconds')`,
+	testkit.Exec(t, b.Store,
+		`insert into execution_retry (failed, execution, reason, due) values ($1, $2, 'worker_unavailable', now() + interval '12.4 seconds')`,
 		first.ID, again.ID)
 	w := b.ask(t, again.ID)
 	require.Regexp(t,
-		`^Execution \d+ of demo.a waits for its time: retry 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
+		`^Execution \d+ of demo.a waits for its time: retry 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`,
+		w.Summary)
 	require.Equal(t, "worker_unavailable", w.Retry.Reason)
 	require.Nil(t, w.Workers)
 
@@ -156,7 +162,8 @@ func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	// promises a retry.
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'adopted'`)
 	testkit.Exec(t, b.Store,
-		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`, again.ID)
+		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`,
+		again.ID)
 	for setting, of := range map[retrypolicy.ActionRetries]int64{"": 0, retrypolicy.Never: 0, retrypolicy.Always: 3} {
 		m := explaining(monitor.Config{ActionRetries: setting}, monitor.Deps{Store: b.Store})
 		w, err := m.Why(t.Context(), again.ID)
@@ -204,7 +211,8 @@ func TestWhySaysWhenAnExecutionWithoutAWorkerFails(t *testing.T) {
 	b.BlockQueue(t, state, "no workers available; 2 workers would fit but are not there")
 	testkit.Exec(t, b.Store, `update admission_blocked set until = now() + interval '560 seconds'`)
 	text := strings.Join(b.ask(t, waiters[1]).Lines, "\n")
-	require.Regexp(t, `; unless one comes back, it fails at [-0-9: ]+Z \(in 9m\d+s\)\.\nw1 left 4[0-9.]+s ago\.\n`, text)
+	require.Regexp(t, `; unless one comes back, it fails at [-0-9: ]+Z \(in 9m\d+s\)\.\nw1 left 4[0-9.]+s ago\.\n`,
+		text)
 	require.NotContains(t, text, "times out")
 	testkit.Exec(t, b.Store, `update execution_admission_state set queue_timeout_seconds = 300`)
 	testkit.Exec(t, b.Store, `update execution_admission_entry set enqueued_at = now()`)
