@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
@@ -234,8 +235,13 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	if slices.Equal(f.kinds, []string{"string"}) {
 		return text, true, nil
 	}
-	if json.Valid([]byte(trimmed)) && exactjson.Decode([]byte(trimmed), &value) == nil {
-		return value, true, nil
+	if json.Valid([]byte(trimmed)) {
+		if err := bounds.JSON("", []byte(trimmed)); err != nil {
+			return nil, false, err
+		}
+		if exactjson.Decode([]byte(trimmed), &value) == nil {
+			return value, true, nil
+		}
 	}
 	if len(f.kinds) == 0 || slices.Contains(f.kinds, "string") {
 		return text, true, nil
