@@ -82,8 +82,8 @@ tasks:
 func TestDrawNamesOfAnyScript(t *testing.T) {
 	t.Parallel()
 	d := parse(t, "version: 1\ntasks:\n  - {name: 部署服务, action: a.b, next: [{do: [cafe\u0301]}]}\n"+
-		"  - {name: cafe\u0301, action: a.c, next: [{do: ["+strings.Repeat("服", 40)+"]}]}\n"+
-		"  - {name: "+strings.Repeat("服", 40)+", action: a.d}\n")
+		"  - {name: cafe\u0301, action: a.c, next: [{do: ["+strings.Repeat("服", 25)+"]}]}\n"+
+		"  - {name: "+strings.Repeat("服", 25)+", action: a.d}\n")
 	columns := map[int]bool{}
 	for line := range strings.Lines(d.Draw(workflow.Drawing{Width: 60})) {
 		line = strings.TrimSuffix(line, "\n")
