@@ -133,13 +133,15 @@ func TestATakeOfLostMessagesFails(t *testing.T) {
 	}
 	channel := testkit.Forger(t, vhost)
 	for range 3 {
-		require.NoError(t, channel.Publish("", monitor.DeadLetterQueue, false, false, amqp.Publishing{Body: []byte("x")}))
+		message := amqp.Publishing{Body: []byte("x")}
+		require.NoError(t, channel.Publish("", monitor.DeadLetterQueue, false, false, message))
 	}
 	var stdout, stderr bytes.Buffer
 	run := func(args ...string) int {
 		stdout.Reset()
 		stderr.Reset()
-		return execute(t.Context(), append([]string{"dlq", "take"}, args...), environ, strings.NewReader(""), &stdout, &stderr)
+		args = append([]string{"dlq", "take"}, args...)
+		return execute(t.Context(), args, environ, strings.NewReader(""), &stdout, &stderr)
 	}
 	testkit.Eventually(t, func() bool {
 		return run("--dry-run") == 0 && strings.HasPrefix(stdout.String(), "3 messages ready")

@@ -113,7 +113,8 @@ func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
 const (
 	// largeStored is the stored size from which an answer is large: compressed, 16 MiB may take 200 kB.
 	largeStored = 64 << 10
-	// largeAtOnce is how many large answers are read and written at a time: each takes several times its size in memory.
+	// largeAtOnce is how many large answers are read and written at a time: each takes several times its size in
+	// memory.
 	largeAtOnce = 2
 )
 
