@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Columns are measured in cells, and one long name does not widen a table beyond a screen.
@@ -149,6 +152,39 @@ func TestAddPairs(t *testing.T) {
 
 	err := addPairs(map[string]any{}, []string{"count:=five"}, schema)
 	require.EqualError(t, err, `parameter count: "five" is not JSON: write -p count=value for a text`)
+}
+
+// A value of the command line is stored as it was given, or refused.
+func TestValuesOfTheCommandLineStayAsWritten(t *testing.T) {
+	t.Parallel()
+	for text, refused := range map[string]string{
+		`{"a":[18446744073709551617,0.12345678901234567890123,1e400,1.50,-0]}`: "",
+		`"\ud83d\ude00"`:       "",
+		`{"b":["\ud83d"]}`:     "b[0]: the text contains half of a surrogate pair",
+		`{"b":"a\u0000b"}`:     "b: the text contains U+0000, which cannot be stored",
+		`{"b":[1e9999]}`:       "b[0]: the number has more than 8000 digits",
+		"{\"b\":\"\xff\"}":     "is not valid UTF-8",
+		"{\"b\":\"\xed\xa0\"}": "is not valid UTF-8",
+	} {
+		pair, err := pairsAnswer([]string{"p:=" + text}, nil)
+		payload, payloadErr := (&emitOptions{payload: text}).readPayload(nil)
+		answer, answerErr := readAnswer("@-", strings.NewReader(yamldoc.BOM+text))
+		if refused != "" {
+			require.ErrorContains(t, err, refused)
+			require.ErrorContains(t, payloadErr, refused)
+			require.ErrorContains(t, answerErr, refused)
+			continue
+		}
+		require.NoError(t, errors.Join(err, payloadErr, answerErr))
+		var params map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(pair, &params))
+		var value, want any
+		require.NoError(t, jsonvalue.Decode(params["p"], &value))
+		require.NoError(t, jsonvalue.Decode([]byte(text), &want))
+		require.Equal(t, want, value)
+		require.Equal(t, []string{text, text}, []string{string(payload), string(answer)})
+	}
+	require.ErrorContains(t, checkPairs([]string{"p=\xff"}), "is not valid UTF-8")
 }
 
 func TestATooLargeParameterFileIsRefused(t *testing.T) {

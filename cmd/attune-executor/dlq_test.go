@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
@@ -119,12 +120,60 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 	}
 }
 
+// `dlq take` fails if messages have left the queue since its plan, and its receipt counts them.
+func TestATakeOfLostMessagesFails(t *testing.T) {
+	t.Parallel()
+	vhost, database := testkit.VHost(t), testkit.Database(t)
+	st := testkit.OpenStore(t, database)
+	queue := "/api/queues/" + url.PathEscape(testkit.VHostName(t, vhost)) + "/" + monitor.DeadLetterQueue
+	testkit.Manage(t, http.MethodPut, queue, map[string]any{"durable": true}, nil)
+	environ := []string{
+		"ATTUNE__MESSAGE_QUEUE__URL=" + vhost, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+		"ATTUNE__DATABASE__URL=" + database,
+	}
+	channel := testkit.Forger(t, vhost)
+	for range 3 {
+		message := amqp.Publishing{Body: []byte("x")}
+		require.NoError(t, channel.Publish("", monitor.DeadLetterQueue, false, false, message))
+	}
+	var stdout, stderr bytes.Buffer
+	run := func(args ...string) int {
+		stdout.Reset()
+		stderr.Reset()
+		args = append([]string{"dlq", "take"}, args...)
+		return execute(t.Context(), args, environ, strings.NewReader(""), &stdout, &stderr)
+	}
+	testkit.Eventually(t, func() bool {
+		return run("--dry-run") == 0 && strings.HasPrefix(stdout.String(), "3 messages ready")
+	}, testkit.TestTimeout)
+	// The command has read the number of messages when it waits for the audit.
+	tx, err := st.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `lock table operator_audit in access exclusive mode`)
+	require.NoError(t, err)
+	code := make(chan int)
+	go func() { code <- run("--yes", "-o", "json") }()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `select count(*) from pg_locks where not granted
+			and relation = 'operator_audit'::regclass`) == 1
+	}, testkit.TestTimeout)
+	_, err = channel.QueuePurge(monitor.DeadLetterQueue, false)
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.Equal(t, exitFailed, <-code, stderr.String())
+	var receipt triage.TakeReceipt
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &receipt), stdout.String())
+	require.Equal(t, []int{3, 0, 3, 0}, []int{receipt.Planned, receipt.Taken, receipt.Absent, receipt.Left})
+	require.Contains(t, receipt.Lost, "they are lost, unless a consumer took them")
+	require.Contains(t, stderr.String(), "3 of 3 messages had left attune.dlx.queue before they were taken: they are lost")
+}
+
 // `dlq take` takes messages in parts, and lists the matching ones at the end.
 func TestMessagesAreTakenByCommand(t *testing.T) {
 	t.Parallel()
-	amqp, database := testkit.VHost(t), testkit.Database(t)
+	vhostURL, database := testkit.VHost(t), testkit.Database(t)
 	st := testkit.OpenStore(t, database)
-	vhost := url.PathEscape(testkit.VHostName(t, amqp))
+	vhost := url.PathEscape(testkit.VHostName(t, vhostURL))
 	testkit.Manage(t, http.MethodPut, "/api/queues/"+vhost+"/"+monitor.DeadLetterQueue, map[string]any{"durable": true},
 		nil)
 	for i := range 3 {
@@ -142,7 +191,7 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 		}, nil)
 	}
 	environ := []string{
-		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+		"ATTUNE__MESSAGE_QUEUE__URL=" + vhostURL, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
 		"ATTUNE__DATABASE__URL=" + database,
 	}
 	run := func(want int, args ...string) string {

@@ -170,10 +170,11 @@ func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 	case isFile:
 		return readPayloadFile(name, stdin)
 	case o.payload != "":
-		if _, ok := parseJSON(o.payload); !ok {
-			return nil, usageErrorf("--payload is not JSON: quote it, such as '{\"order\": 7}'")
+		_, err := parseJSON("payload", o.payload)
+		if errors.Is(err, errNotJSON) {
+			err = usageErrorf("--payload is not JSON: quote it, such as '{\"order\": 7}'")
 		}
-		return json.RawMessage(o.payload), nil
+		return json.RawMessage(o.payload), err
 	case o.payloadFile == "":
 		return nil, nil
 	}

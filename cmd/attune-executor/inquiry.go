@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 func newInquiryCommand(a *app) *cobra.Command {
@@ -338,10 +340,12 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	if !json.Valid(raw) {
-		return nil, usageErrorf(`the answer is not JSON: write a text in quotes, as in --answer '"yes"'`)
+	raw = bytes.TrimPrefix(raw, []byte(yamldoc.BOM))
+	_, err := parseJSON("answer", string(raw))
+	if errors.Is(err, errNotJSON) {
+		err = usageErrorf(`the answer is not JSON: write a text in quotes, as in --answer '"yes"'`)
 	}
-	return raw, nil
+	return raw, err
 }
 
 func (t *triageClient) respond(id int64, o *respondOptions) error {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
@@ -41,8 +42,11 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 // checkPairs checks the -p parameters before the command connects.
 func checkPairs(pairs []string) error {
 	for _, pair := range pairs {
-		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
+		switch key, _, ok := strings.Cut(pair, "="); {
+		case !ok || strings.TrimSuffix(key, ":") == "":
 			return usageErrorf("parameter %q has no key: write -p key=value", pair)
+		case !utf8.ValidString(pair):
+			return usageErrorf("parameter %q is not valid UTF-8", pair)
 		}
 	}
 	return nil
@@ -56,34 +60,35 @@ func addPairs(params map[string]any, pairs []string, paramSchema []byte) error {
 	}
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
-		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
-			parsed, ok := parseJSON(value)
-			if !ok {
+		name, isJSON := strings.CutSuffix(key, ":")
+		if isJSON || declared.Type(key) != "string" {
+			switch parsed, err := parseJSON(name, value); {
+			case err == nil:
+				params[name] = parsed
+				continue
+			case !errors.Is(err, errNotJSON):
+				return err
+			case isJSON:
 				return usageErrorf("parameter %s: %q is not JSON: write -p %s=value for a text", name, value, name)
 			}
-			params[name] = parsed
-			continue
 		}
 		params[key] = value
-		if declared.Type(key) != "string" {
-			if parsed, ok := parseJSON(value); ok {
-				params[key] = parsed
-			}
-		}
 	}
 	return nil
 }
 
-// parseJSON reads exactly one JSON value; numbers keep their digits.
-func parseJSON(text string) (any, bool) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if decoder.Decode(&value) != nil {
-		return nil, false
+var errNotJSON = errors.New("not JSON")
+
+// parseJSON reads exactly one JSON value, which can be stored as it is; numbers keep their digits. name begins the path
+// in an error.
+func parseJSON(name, text string) (value any, err error) {
+	if !json.Valid([]byte(text)) {
+		return nil, errNotJSON
 	}
-	_, err := decoder.Token()
-	return value, errors.Is(err, io.EOF)
+	if err := jsonvalue.Check(name, []byte(text)); err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	return value, jsonvalue.Decode([]byte(text), &value)
 }
 
 // readFile reads a file of at most most bytes; - is the standard input.

@@ -49,10 +49,22 @@ func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) er
 		if err := table(&cells); err != nil {
 			return err
 		}
-		_, err := io.WriteString(out, phrase.Align(cells.String()))
+		text := cells.String()
+		if a.ascii() {
+			text = asciiSigns.Replace(text)
+		}
+		_, err := io.WriteString(out, phrase.Align(text))
 		return err
 	}
 }
+
+// ascii reports whether the locale lacks the signs of a text.
+func (a *app) ascii() bool {
+	utf8, known := phrase.UTF8(a.environ)
+	return known && !utf8
+}
+
+var asciiSigns = strings.NewReplacer("✓", "+", "✗", "x", "▲", "!", "→", "->", "…", "...", "·", "-")
 
 // writeYAML writes the names and the order of JSON.
 func writeYAML(out io.Writer, value any) error {

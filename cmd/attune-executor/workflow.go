@@ -289,7 +289,7 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 	}
 	view, drawn := workflowView{WorkflowDetail: d}, true
 	if options.graph {
-		view.Drawing, drawn = d.Draw(c.columns(options.width), options.ascii)
+		view.Drawing, drawn = d.Draw(c.columns(options.width), options.ascii || c.ascii())
 	}
 	if options.dot {
 		view.DOT, drawn = d.DOT()

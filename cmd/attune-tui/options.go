@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -14,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
+	visible "github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/settings"
@@ -101,16 +101,16 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
-	locale := locale(environ)
-	if !o.given("ascii") { // without a locale the terminal may know UTF-8 or not
-		o.app.Theme.ASCII = locale != "" && !isUTF8(locale)
+	utf8, known := visible.UTF8(environ)
+	if !o.given("ascii") {
+		o.app.Theme.ASCII = known && !utf8
 	}
 	term := lookup(environ, "TERM")
 	if term == "dumb" && o.snapshot == "" { // it cannot move the cursor
 		o.plain = true
 	}
 	// The Linux console has no braille characters.
-	o.app.Theme.Braille = term != "" && term != "linux" && isUTF8(locale) && o.snapshot == ""
+	o.app.Theme.Braille = term != "" && term != "linux" && utf8 && o.snapshot == ""
 	o.app.Theme.Profile = profile(environ)
 	return o, o.finish()
 }
@@ -161,14 +161,6 @@ func darkBackground(value string) bool {
 	parts := strings.Split(value, ";")
 	last := parts[len(parts)-1]
 	return last != "7" && last != "15"
-}
-
-func locale(environ []string) string {
-	return strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
-}
-
-func isUTF8(locale string) bool {
-	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 }
 
 func lookup(environ []string, name string) string {

@@ -152,7 +152,8 @@ func (r *measuring) readTimingOut(ctx context.Context, tx *store.Tx, queues []mo
 		if t.Threatened() {
 			r.add("timeouts_ahead", Sample{
 				Target: q.Name(), Value: float64(*t.Count),
-				Detail: fmt.Sprintf("the first %s, of %d that wait", phrase.Clock(*t.First, r.At), t.Of),
+				Detail: phrase.Say("the first %s, of %d that wait", phrase.Clock(*t.First, r.At), t.Of).
+					With("; ", t.Basis).String(),
 			})
 		}
 	}

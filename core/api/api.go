@@ -96,7 +96,7 @@ type Server struct {
 	listener net.Listener
 	server   *http.Server
 	limiter  *limiter
-	large    chan struct{} // has an element for each large execution that is being read
+	large    chan struct{} // has an element for each large answer that is being read
 	failures quiet         // of the log
 	limited  quiet         // of the log
 	timeouts timeouts

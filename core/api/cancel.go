@@ -44,12 +44,8 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	answer, err := s.executionOf(r, id)
-	if err != nil {
-		return 0, nil, err
-	}
-	answer["receipt"] = receipt
-	return http.StatusOK, answer, nil
+	execution, err := s.executionOf(r, id)
+	return http.StatusOK, map[string]any{"data": execution, "receipt": receipt}, err
 }
 
 // permitCancel lets an execution token stop its own execution and its descendants. As published, an

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -102,32 +103,32 @@ func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
 	if r.URL.Query().Get("include_secret_values") == "true" {
 		return 0, nil, &statusError{http.StatusForbidden, "this service shows no secret values"}
 	}
-	if err := s.awaitLarge(r.Context(), id); err != nil {
+	if err := s.awaitLarge(r.Context(), "execution", id); err != nil {
 		return 0, nil, err
 	}
 	body, err := s.executionOf(r, id)
-	return http.StatusOK, body, err
+	return http.StatusOK, map[string]any{"data": body}, err
 }
 
 const (
-	// largeStored is the stored size from which an execution is large: compressed, 16 MiB may take 200 kB.
+	// largeStored is the stored size from which an answer is large: compressed, 16 MiB may take 200 kB.
 	largeStored = 64 << 10
-	// largeAtOnce is how many large executions are read and written at a time: each takes three times its
-	// size in memory.
+	// largeAtOnce is how many large answers are read and written at a time: each takes several times its size in
+	// memory.
 	largeAtOnce = 2
 )
 
-// awaitLarge waits until few other large executions are being read, until the answer is written.
-func (s *Server) awaitLarge(ctx context.Context, id int64) error {
+// awaitLarge waits until few other large answers are being read, until this one is written.
+func (s *Server) awaitLarge(ctx context.Context, kind string, id int64) error {
 	if s.deps.Published.Store == nil {
 		return nil
 	}
-	size, err := s.deps.Published.Store.PublishedExecutionSize(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) || size < largeStored && err == nil {
-		return nil
-	}
+	size, err := s.deps.Published.Store.StoredSize(ctx, kind, id, monitor.AuditBound)
 	if err != nil {
-		return fmt.Errorf("read the size of execution %d: %w", id, err)
+		return fmt.Errorf("read the size of %s %d: %w", kind, id, err)
+	}
+	if size < largeStored {
+		return nil
 	}
 	select {
 	case s.large <- struct{}{}:
@@ -138,15 +139,15 @@ func (s *Server) awaitLarge(ctx context.Context, id int64) error {
 	}
 }
 
-func (s *Server) executionOf(r *http.Request, id int64) (map[string]any, error) {
+func (s *Server) executionOf(r *http.Request, id int64) (executionBody, error) {
 	row, err := s.deps.Published.Store.PublishedExecution(r.Context(), id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
+		return executionBody{}, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read execution %d: %w", id, err)
+		return executionBody{}, fmt.Errorf("read execution %d: %w", id, err)
 	}
-	return map[string]any{"data": executionBody{
+	return executionBody{
 		ID: row.ID, Action: row.Action, ActionRef: row.ActionRef, Config: row.Config, Parent: row.Parent,
 		Enforcement: row.Enforcement, Executor: row.Executor, Worker: row.Worker, Status: row.Status,
 		Result:  row.Result,
@@ -155,7 +156,7 @@ func (s *Server) executionOf(r *http.Request, id int64) (map[string]any, error) 
 		WorkerSelector: row.WorkerSelector, WorkerTolerations: row.WorkerTolerations,
 		WorkerAffinity:    row.WorkerAffinity,
 		OriginalExecution: row.OriginalExecution, StartedAt: inUTC(row.StartedAt), WorkflowTask: row.WorkflowTask,
-	}}, nil
+	}, nil
 }
 
 func inUTC(at *time.Time) *time.Time {

@@ -30,6 +30,18 @@ func byID[V any](read func(ctx context.Context, id int64) (V, error)) func(*http
 	}
 }
 
+// large is byID for things of a kind that may be large.
+func large[V any](
+	s *Server, kind string, read func(ctx context.Context, id int64) (V, error),
+) func(*http.Request) (any, error) {
+	return byID(func(ctx context.Context, id int64) (v V, err error) {
+		if err := s.awaitLarge(ctx, kind, id); err != nil {
+			return v, err
+		}
+		return read(ctx, id)
+	})
+}
+
 func idOf(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {

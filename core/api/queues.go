@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"time"
 
@@ -85,7 +87,7 @@ func (s *Server) reads(mux *routes) {
 	read("/api/v1/replicas", func(r *http.Request) (any, error) { return view.Replicas(r.Context()) })
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.deadLetters, deadLetterParameters...)
-	read("/api/v1/dead-letters/{id}", byID(view.DeadLetter))
+	read("/api/v1/dead-letters/{id}", large(s, "dead letter", view.DeadLetter))
 	mux.Handle("GET /api/v1/dead-letters/stats", guarded(s.answer(func(r *http.Request) (any, error) {
 		if err := onlyParameters(r, []string{"since"}); err != nil {
 			return nil, err
@@ -95,11 +97,11 @@ func (s *Server) reads(mux *routes) {
 	read("/api/v1/workers", s.workers, "health", "name", "limit", "cursor")
 	read("/api/v1/audit", s.audit, "cursor")
 	read("/api/v1/workflows", s.workflows, "status", "action", "paused", "limit", "cursor")
-	read("/api/v1/workflows/{id}", byID(s.workflow))
+	read("/api/v1/workflows/{id}", large(s, "execution", s.workflow))
 	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
-	read("/api/v1/inquiries/{id}", byID(view.Inquiry))
+	read("/api/v1/inquiries/{id}", large(s, "inquiry", view.Inquiry))
 	read("/api/v1/events", s.events, "trigger", "limit", "cursor")
-	read("/api/v1/events/{id}", byID(view.EventDetail))
+	read("/api/v1/events/{id}", large(s, "event", view.EventDetail))
 	read("/api/v1/enforcements", s.enforcements, "rule", "status", "event", "limit", "cursor")
 	read("/api/v1/rules", func(r *http.Request) (any, error) {
 		return view.Rules(r.Context(), r.URL.Query().Get("trigger"), r.URL.Query().Get("cursor"))
@@ -140,6 +142,9 @@ func (s *Server) audit(r *http.Request) (any, error) {
 	cursor := q.number("cursor", maxID)
 	if q.err != nil {
 		return nil, q.err
+	}
+	if err := s.awaitLarge(r.Context(), "audit", cmp.Or(cursor, math.MaxInt64)); err != nil {
+		return nil, err
 	}
 	return s.deps.View.WholeAudit(r.Context(), cursor)
 }

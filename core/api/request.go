@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/token"
@@ -67,8 +68,20 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	if !done.Repeated {
 		s.links(r.Context(), trace.Execution, done.ID)
 	}
-	answer, err := s.executionOf(r, done.ID)
-	return http.StatusCreated, answer, err
+	return s.asRequested(r, done)
+}
+
+// asRequested answers the execution in its first state, so that a repeated request has the same answer.
+func (s *Server) asRequested(r *http.Request, done submit.Requested) (int, any, error) {
+	if done.Repeated { // it may have a large result
+		if err := s.awaitLarge(r.Context(), "execution", done.ID); err != nil {
+			return 0, nil, err
+		}
+	}
+	body, err := s.executionOf(r, done.ID)
+	body.Status, body.Updated = lifecycle.StatusRequested, body.Created
+	body.Worker, body.Result, body.StartedAt = nil, nil, nil
+	return http.StatusCreated, map[string]any{"data": body}, err
 }
 
 // present returns nil for null.

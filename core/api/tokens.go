@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Scope is what a token permits. No scope includes another.
@@ -77,7 +79,7 @@ func readTokens(path string) ([]ownToken, error) {
 		return nil, err
 	}
 	var list []ownToken
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte(yamldoc.BOM))))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {

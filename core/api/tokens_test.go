@@ -88,7 +88,7 @@ func tokenFile(t testing.TB, lines string) string {
 
 func TestBeyondLoopbackEverythingButHealthNeedsAToken(t *testing.T) {
 	t.Parallel()
-	file := tokenFile(t, "# tokens of the test\n\nann read "+hash("s3cret")+"\nbot submit,operate "+hash("other")+"\n")
+	file := tokenFile(t, "\uFEFF# tokens of the test\r\n\nann read "+hash("s3cret")+"\r\nbot submit,operate "+hash("other")+"\n")
 	get := listening(t, "0.0.0.0:0", file)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		require.Equal(t, http.StatusOK, get(path, ""), path)

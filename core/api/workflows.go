@@ -28,9 +28,6 @@ func (s *Server) workflows(r *http.Request) (any, error) {
 
 // workflow answers the workflow of an execution.
 func (s *Server) workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error) {
-	if err := s.awaitLarge(ctx, execution); err != nil {
-		return nil, err
-	}
 	detail, err := s.deps.View.Workflow(ctx, execution)
 	if none, isNone := errors.AsType[*monitor.NoWorkflowError](err); isNone {
 		return nil, &statusError{http.StatusNotFound, none.Error()}

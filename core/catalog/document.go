@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
-	"strings"
 
+	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 )
@@ -92,30 +91,14 @@ func sameJSON(a, b any) bool {
 		return ok && slices.EqualFunc(a, other, sameJSON)
 	case json.Number:
 		other, ok := b.(json.Number)
-		return ok && sameNumber(a, other)
+		order, known := expr.CompareNumbers(a, other)
+		return ok && known && order == 0
 	}
 	switch b.(type) {
 	case map[string]any, []any:
 		return false
 	}
 	return a == b
-}
-
-// longNumber bounds numbers that are compared by value: 1e999999999 has a billion digits.
-const longNumber = 40
-
-func sameNumber(a, b json.Number) bool {
-	if a == b || len(a) > longNumber || len(b) > longNumber {
-		return a == b
-	}
-	if strings.ContainsAny(string(a+b), "eE") {
-		x, errX := a.Float64()
-		y, errY := b.Float64()
-		return errX == nil && errY == nil && x == y
-	}
-	x, okX := new(big.Rat).SetString(string(a))
-	y, okY := new(big.Rat).SetString(string(b))
-	return okX && okY && x.Cmp(y) == 0
 }
 
 // shown is a value for users; a definition is shown by a digest only.

@@ -392,3 +392,21 @@ func TestReferencesToDeletedItemsAreRestored(t *testing.T) {
 		happened(b.must(t, order(t, root))))
 	require.Equal(t, b.doc(t, "action", "shop.order")["id"], b.doc(t, "rule", "shop.on_order")["action"])
 }
+
+// Numbers are compared by value, however the database writes them.
+func TestNumbersOfItemsAreComparedByValue(t *testing.T) {
+	t.Parallel()
+	b, root := setup(t), t.TempDir()
+	apply := func(numbers string) []string {
+		put(t, root, "deploy/pack.yaml", "ref: deploy\nversion: 1.0.0\n")
+		put(t, root, "deploy/actions/x.yaml", "ref: deploy.x\nentry_point: echo\nparameters: {a: {default: "+numbers+"}}\n")
+		return happened(b.must(t, order(t, root)))
+	}
+	apply("[18446744073709551617, 1e400, -0, -0.0, 1.5e3, 1e-400]")
+	require.Empty(t, apply("[18446744073709551617, 1e400, -0, -0.0, 1.5e3, 1e-400]"))
+	require.Empty(t, apply("[18446744073709551617, 10e399, 0, 0.0, 1500, 0.1e-399]"))
+	for _, other := range []string{"1e-400, 18446744073709551616", "2e-400, 18446744073709551617"} {
+		require.Equal(t, []string{"changed action deploy.x"}, apply("["+other+"]"), other)
+	}
+	require.Equal(t, []string{"changed action deploy.x"}, apply("[1e-400, 18446744073709551617]"), "not 0")
+}

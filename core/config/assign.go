@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // assign stores the given values in the Config.
@@ -133,7 +135,7 @@ func readSecret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimRight(string(content), "\r\n"), nil
+	return strings.TrimRight(strings.TrimPrefix(string(content), yamldoc.BOM), "\r\n"), nil
 }
 
 // warnOfPublic warns of a file with a secret that every user of the machine can read.

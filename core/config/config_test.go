@@ -477,8 +477,8 @@ func TestSecretFiles(t *testing.T) {
 				"message_queue: { url: amqp://attune@mq, password_file: mq.password }\n")
 		folder := filepath.Dir(path)
 		for name, content := range map[string]string{
-			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "jwt": "signs-all-tokens\n",
-			"mq.password": "p@ss/word\n",
+			"db.url": "\uFEFFpostgresql://u:hunter2@db/attune\r\n", "key": strings.Repeat("k", 32) + "\n", "jwt": "signs-all-tokens\n",
+			"mq.password": "\uFEFFp@ss/word\r\n", // as an editor of Windows writes it
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 		}

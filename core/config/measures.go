@@ -245,7 +245,7 @@ var measures = []Measure{
 	},
 	{
 		Name: "timeouts_ahead", Unit: UnitCount, Each: "queue", View: "queues", From: FromDatabase, Filter: "{action}",
-		About:   "Waiting executions of a queue that will wait as long as they may before their turn comes, by the run time of the latest executions and the limits in force; of the 20 queues that leave the shortest time to each execution. An unknown run time forecasts nothing.",
+		About:   "Waiting executions of a queue that will wait as long as they may before their turn comes, by the run time of the latest executions and the limits in force; of the 20 queues that leave the shortest time to each execution. Before the first one has ended, by how long the running ones have taken.",
 		Why:     "They will end as timeouts without having started.",
 		Summary: "{target}: about {value} will time out before {it starts|they start}: {detail}",
 		Hint:    "raise its limit or queue_timeout, start workers, or clear what is not needed",

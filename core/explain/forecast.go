@@ -21,6 +21,8 @@ type forecast struct {
 	lines []monitor.PolicyLine
 	// runs are the run times of the latest ended executions of the queue, or else of its action.
 	runs *monitor.Percentiles
+	// running is how long the running executions have taken so far: the run time is no shorter.
+	running time.Duration
 	// measured is how fast slots became free while executions waited.
 	measured Drain
 	// placed is whether a live worker could run the action.
@@ -56,6 +58,7 @@ func (m *forecaster) forecast(
 	if f.runs = monitor.TimingOf(own).Run; f.runs == nil {
 		f.runs = monitor.TimingOf(all).Run
 	}
+	f.running = monitor.RunningFor(all, at)
 	if m.engines == nil {
 		replicas, err := tx.ViewReplicas(ctx, monitor.ReplicaAlive.Seconds())
 		if err != nil {

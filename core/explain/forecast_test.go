@@ -198,6 +198,11 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 	require.Equal(t, "unknown: no execution of the action has ended lately, so its run time is not known; "+
 		"the first may at 11:00:00Z (in 1h)", f.timingOut(waits).String(f.at))
 	require.False(t, f.timingOut(waits).Threatened())
+	f.running = 100 * time.Millisecond
+	require.Nil(t, f.timingOut(waits).Count, "all may start in time")
+	f.running = 30 * time.Second
+	require.Equal(t, "about 16500 of 16751 before they start, the first at 11:00:00Z (in 1h), "+
+		"or more: none has ended yet, and the running ones have taken 30s so far", f.timingOut(waits).String(f.at))
 	require.Nil(t, f.timingOut(nil))
 	require.False(t, (*TimingOut)(nil).Threatened())
 }

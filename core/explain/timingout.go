@@ -83,6 +83,14 @@ func (f *forecast) timingOut(waits []monitor.Waited) *TimingOut {
 	if len(waits) == 0 {
 		return nil
 	}
+	if f.runs == nil && f.running > 0 {
+		slower := *f
+		slower.runs = &monitor.Percentiles{P50: f.running}
+		if t := slower.timingOut(waits); t.Threatened() {
+			t.Basis = "or more: none has ended yet, and the running ones have taken " + phrase.Span(f.running) + " so far"
+			return t
+		}
+	}
 	slices.SortStableFunc(waits, func(a, b monitor.Waited) int {
 		return cmp.Or(cmp.Compare(b.Lane, a.Lane), cmp.Compare(b.Since, a.Since))
 	})

@@ -270,6 +270,24 @@ func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")
 }
 
+// The timeouts of a queue are foreseen before one of its executions has ended, by the time of the running ones.
+func TestTimeoutsAreForeseenBeforeTheFirstEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Replica(t)
+	state, _, _ := b.AddQueue(t, testkit.Action(t, b.Store, "demo.sleep"), 1, 1, 2, testkit.Worker(t, b.Store, "w").ID)
+	testkit.Exec(t, b.Store, `update execution_admission_state set queue_timeout_seconds = 3600`)
+	for began, count := range map[string]int64{"2 hours": 2, "1 hour": 1} {
+		testkit.Exec(t, b.Store, `update execution set started_at = now() - $1::interval where status = 'running'`, began)
+		d, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
+		require.NoError(t, err)
+		require.True(t, d.TimingOut.Threatened())
+		require.Equal(t, []int64{count, 2}, []int64{*d.TimingOut.Count, d.TimingOut.Of}, began)
+		require.Contains(t, d.TimingOut.Basis, "none has ended yet")
+		require.Nil(t, d.Empties.At, "the run time is not known")
+	}
+}
+
 // TestWhyExpectsAStartFromRunTimes: an execution takes forty seconds, however
 // seldom they came, so the second in the queue of one slot starts in eighty.
 func TestWhyExpectsAStartFromRunTimes(t *testing.T) {

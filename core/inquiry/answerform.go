@@ -234,8 +234,13 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	if slices.Equal(f.kinds, []string{"string"}) {
 		return text, true, nil
 	}
-	if json.Valid([]byte(trimmed)) && jsonvalue.Decode([]byte(trimmed), &value) == nil {
-		return value, true, nil
+	if json.Valid([]byte(trimmed)) {
+		if err := jsonvalue.Check("", []byte(trimmed)); err != nil {
+			return nil, false, err
+		}
+		if jsonvalue.Decode([]byte(trimmed), &value) == nil {
+			return value, true, nil
+		}
 	}
 	if len(f.kinds) == 0 || slices.Contains(f.kinds, "string") {
 		return text, true, nil

@@ -271,6 +271,20 @@ func percentiles(list []time.Duration) *Percentiles {
 	}
 }
 
+// RunningFor is the median time that the running executions of a sample have taken so far; 0 if none runs.
+func RunningFor(list []Admitted, at time.Time) time.Duration {
+	var ages []time.Duration
+	for _, e := range list {
+		if e.holds && e.StartedAt != nil && e.FinishedAt == nil {
+			ages = append(ages, at.Sub(*e.StartedAt))
+		}
+	}
+	if p := percentiles(ages); p != nil {
+		return p.P50
+	}
+	return 0
+}
+
 // Timing is how long the latest executions of a queue waited and ran.
 type Timing struct {
 	// Wait is from request to slot, Run from start to end; nil without such executions.

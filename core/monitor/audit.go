@@ -11,11 +11,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// AuditBound is the length of a page of operator actions.
+// AuditBound is the length of a page of operator actions; one with large requests is shorter.
 const AuditBound = 200
 
-// maxAuditRequest bounds the request of one entry on a screen, in stored bytes.
-const maxAuditRequest = 16 << 10
+const (
+	// maxAuditRequest bounds the request of one entry on a screen, in stored bytes.
+	maxAuditRequest = 16 << 10
+	// maxAuditPage is the size of requests with which a page ends early.
+	maxAuditPage = 16 << 20
+)
 
 // Audit lists operator actions, the newest first, and says whether this login may act on the
 // database.
@@ -99,13 +103,18 @@ func (m *Monitor) audit(ctx context.Context, below int64, longest int32) (*Audit
 }
 
 func (a *Audit) read(ctx context.Context, tx *store.Tx, longest int32) error {
-	before := cmp.Or(max(a.From, 0), math.MaxInt64)
-	rows, err := tx.AuditRecent(ctx, longest, before, AuditBound+1)
+	rows, err := tx.AuditRecent(ctx, store.AuditRecentParams{
+		Longest: longest, Below: cmp.Or(max(a.From, 0), math.MaxInt64), Bound: AuditBound + 1, Room: maxAuditPage,
+	})
 	if err != nil {
 		return fmt.Errorf("list acts: %w", err)
 	}
-	if len(rows) > AuditBound {
-		a.Next = rows[AuditBound-1].ID
+	size := 0
+	for _, row := range rows {
+		size += len(row.Request)
+	}
+	if len(rows) > AuditBound || size >= maxAuditPage {
+		a.Next = rows[min(len(rows), AuditBound)-1].ID
 	}
 	a.List = each(rows[:min(len(rows), AuditBound)], auditEntry)
 	return nil

@@ -44,6 +44,33 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 	require.Zero(t, a.Next)
 }
 
+// A page of whole acts ends when its requests are large, and the next one goes on behind it.
+func TestPagesOfLargeActsAreShort(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	testkit.Exec(t, b.Store, `insert into operator_audit (actor, action, request)
+		select 'ann', 'queue.clear', jsonb_build_object('n', n, 'ids', repeat('x', 6 << 20)) from generate_series(1, 7) n`)
+	var pages []int
+	var ids []int64
+	for below := int64(0); ; {
+		a, err := b.WholeAudit(t.Context(), below)
+		require.NoError(t, err)
+		pages = append(pages, len(a.List))
+		for _, entry := range a.List {
+			require.Greater(t, len(entry.Request), 6<<20)
+			ids = append(ids, entry.ID)
+		}
+		if below = a.Next; below == 0 {
+			break
+		}
+	}
+	require.Equal(t, []int{3, 3, 1}, pages)
+	require.Equal(t, []int64{7, 6, 5, 4, 3, 2, 1}, ids)
+	a, err := b.Audit(t.Context(), 0)
+	require.NoError(t, err)
+	require.Len(t, a.List, 7, "on a screen large requests are absent")
+}
+
 // Missing rights are known before an action is tried.
 func TestALoginWithoutRightsIsReadOnly(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -340,11 +341,11 @@ func withoutSecrets(form, response json.RawMessage) json.RawMessage {
 		return response
 	}
 	var value any
-	if json.Unmarshal(response, &value) != nil {
+	if jsonvalue.Decode(response, &value) != nil {
 		return json.RawMessage(`null`)
 	}
 	public, _ := secret.Take(value, s.SecretPaths(value))
-	out, err := json.Marshal(public)
+	out, err := jsonvalue.Encode(public)
 	if err != nil {
 		return json.RawMessage(`null`)
 	}

@@ -3,6 +3,7 @@ package monitor
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,6 +178,7 @@ func TestAnInquiryHasItsTaskAndTimeout(t *testing.T) {
 
 	answered, err := b.Inquiry(t.Context(), ids["answered"])
 	require.NoError(t, err)
+	require.Contains(t, string(answered.Response), `"n":[18446744073709551617,1`+strings.Repeat("0", 400)+`]`)
 	require.Equal(t, "ada", answered.Responder)
 	require.Contains(t, string(answered.Response), `"user":"x"`)
 	require.NotContains(t, string(answered.Response), "hidden")

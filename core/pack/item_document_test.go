@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/pack"
 )
 
@@ -56,6 +57,28 @@ func TestPageNamesEveryKey(t *testing.T) {
 		for _, name := range pack.Keys(kind) {
 			require.Contains(t, page, "`"+name+"`", kind)
 		}
+	}
+}
+
+// Every value of a file is stored with its digits, also of a workflow.
+func TestNumbersOfFilesKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	const value = "[18446744073709551617, 0.12345678901234567890123, 1e400, 1.50, 2024-01-02]"
+	set, mistakes := pack.Read([]pack.Source{
+		{Name: "p", Kind: pack.KindPack, Root: "r", Path: "pack.yaml", Content: []byte("ref: ab\nversion: 1.0.0\nconfig: {a: " + value + "}\n")},
+		{Name: "a", Kind: pack.KindAction, Root: "r", Content: []byte("ref: ab.x\nentry_point: echo\nparameters: {a: {default: " + value + "}}\n")},
+		{Name: "w", Kind: pack.KindWorkflow, Root: "r", Content: []byte("ref: ab.w\nversion: 1.0.0\ntasks: [{name: a, action: core.noop, input: {a: " + value + "}}]\n")},
+		{Name: "r", Kind: pack.KindRule, Root: "r", Content: []byte("ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: {a: " + value + "}\n")},
+	})
+	require.Empty(t, mistakes)
+	for column, of := range map[string]*pack.Item{
+		"config": item(t, set, pack.KindPack, "ab"), "param_schema": item(t, set, pack.KindAction, "ab.x"),
+		"definition": item(t, set, pack.KindWorkflow, "ab.w"), "action_params": item(t, set, pack.KindRule, "ab.r"),
+	} {
+		stored, err := jsonvalue.Encode(of.Columns[column])
+		require.NoError(t, err)
+		require.Contains(t, string(stored),
+			`[18446744073709551617,0.12345678901234567890123,1e400,1.50,"2024-01-02"]`, column)
 	}
 }
 

@@ -2,7 +2,6 @@ package pack
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/core/yamldoc"
 )
@@ -161,7 +161,7 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 	raw, err := whole.JSON()
 	var stored any
 	if err == nil {
-		err = json.Unmarshal(raw, &stored)
+		err = jsonvalue.Decode(raw, &stored)
 	}
 	if err != nil {
 		b.Mistakef(place, "the workflow cannot be stored: %s", yamldoc.OneLine(err.Error()))

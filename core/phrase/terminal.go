@@ -13,6 +13,19 @@ import (
 // invisible (zero width, tags), or breaks lines. This includes line breaks and tabs.
 func Steers(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
+// UTF8 reports whether the locale of an environment is in UTF-8. If none is known, the terminal may show UTF-8 or not.
+func UTF8(environ []string) (utf8, known bool) {
+	for _, name := range []string{"LC_ALL=", "LC_CTYPE=", "LANG="} {
+		for _, entry := range environ {
+			if locale, ok := strings.CutPrefix(entry, name); ok && locale != "" {
+				locale = strings.ToUpper(locale)
+				return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"), true
+			}
+		}
+	}
+	return false, false
+}
+
 // JSON escapes these characters in a JSON document as JSON does, so that its value stays the same. It keeps line
 // breaks and tabs.
 func JSON(document string) string {

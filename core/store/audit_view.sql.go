@@ -91,13 +91,29 @@ func (q *Queries) AuditOrigin(ctx context.Context, aliveSeconds float64) (AuditO
 }
 
 const AuditRecent = `-- name: AuditRecent :many
-SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error,
-       CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request,
-       (CASE WHEN pg_column_size(a.request) > $1::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
-FROM operator_audit a WHERE a.id < $2::bigint
-ORDER BY a.id DESC LIMIT $3::bigint
+SELECT p.id, p.at, p.actor, p.source, p.action, p.target_type, p.target_id, p.target, p.reason, p.outcome, p.error, p.request,
+       p.request_bytes
+FROM (
+    SELECT d.id, d.at, d.actor, d.source, d.action, d.target_type, d.target_id, d.target, d.reason, d.outcome, d.error, d.request, d.request_bytes, sum(octet_length(d.request)) OVER (ORDER BY d.id DESC) - octet_length(d.request) AS before
+    FROM (
+        SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
+               a.outcome, coalesce(a.error, '')::text AS error,
+               CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request,
+               (CASE WHEN pg_column_size(a.request) > $1::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
+        FROM operator_audit a WHERE a.id < $2::bigint
+        ORDER BY a.id DESC LIMIT $3::bigint
+    ) d
+) p
+WHERE p.before < $4::bigint
+ORDER BY p.id DESC
 `
+
+type AuditRecentParams struct {
+	Longest int32
+	Below   int64
+	Bound   int64
+	Room    int64
+}
 
 type AuditRecentRow struct {
 	ID           int64
@@ -115,9 +131,15 @@ type AuditRecentRow struct {
 	RequestBytes int64
 }
 
-// A page of actions below an id, the newest first. A document above the bound is omitted.
-func (q *Queries) AuditRecent(ctx context.Context, longest int32, before int64, bound int64) ([]AuditRecentRow, error) {
-	rows, err := q.db.Query(ctx, AuditRecent, longest, before, bound)
+// A page of actions below an id, the newest first. A document above the bound is omitted; the page ends with the
+// document that fills its room.
+func (q *Queries) AuditRecent(ctx context.Context, arg AuditRecentParams) ([]AuditRecentRow, error) {
+	rows, err := q.db.Query(ctx, AuditRecent,
+		arg.Longest,
+		arg.Below,
+		arg.Bound,
+		arg.Room,
+	)
 	if err != nil {
 		return nil, err
 	}

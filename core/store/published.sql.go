@@ -216,21 +216,6 @@ func (q *Queries) PublishedExecution(ctx context.Context, id int64) (PublishedEx
 	return i, err
 }
 
-const PublishedExecutionSize = `-- name: PublishedExecutionSize :one
-SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
-        + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0))::bigint AS size
-FROM execution e WHERE e.id = $1
-`
-
-// The bytes that the parameters, the result and the variables of its workflow take in the tables,
-// compressed.
-func (q *Queries) PublishedExecutionSize(ctx context.Context, id int64) (int64, error) {
-	row := q.db.QueryRow(ctx, PublishedExecutionSize, id)
-	var size int64
-	err := row.Scan(&size)
-	return size, err
-}
-
 const PublishedExecutions = `-- name: PublishedExecutions :many
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e
@@ -407,6 +392,31 @@ func (q *Queries) PublishedStats(ctx context.Context) ([]PublishedStatsRow, erro
 		return nil, err
 	}
 	return items, nil
+}
+
+const StoredSize = `-- name: StoredSize :one
+SELECT coalesce(CASE $1::text
+    WHEN 'execution' THEN (
+        SELECT coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
+               + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0)
+        FROM execution e WHERE e.id = $2::bigint)
+    WHEN 'event' THEN (SELECT max(pg_column_size(v.payload)) FROM event v WHERE v.id = $2::bigint)
+    WHEN 'inquiry' THEN (SELECT pg_column_size(i.response) FROM inquiry i WHERE i.id = $2::bigint)
+    WHEN 'dead letter' THEN (SELECT pg_column_size(l.body) FROM dead_letter l WHERE l.id = $2::bigint)
+    WHEN 'audit' THEN (
+        SELECT sum(pg_column_size(a.request)) FROM (
+            SELECT o.request FROM operator_audit o WHERE o.id < $2::bigint ORDER BY o.id DESC LIMIT $3::bigint
+        ) a)
+END, 0)::bigint AS size
+`
+
+// The bytes that the documents of an answer take in the tables, compressed: of an execution with the variables of its
+// workflow, an event, an inquiry, a dead letter, or a page of actions of operators below an id.
+func (q *Queries) StoredSize(ctx context.Context, kind string, iD int64, page int64) (int64, error) {
+	row := q.db.QueryRow(ctx, StoredSize, kind, iD, page)
+	var size int64
+	err := row.Scan(&size)
+	return size, err
 }
 
 const TokenExecution = `-- name: TokenExecution :one

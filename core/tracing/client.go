@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Config configures the traces of a process.
@@ -61,7 +62,7 @@ func readHeaders(file string) (http.Header, error) {
 		if err != nil {
 			return nil, err
 		}
-		for n, line := range strings.Split(string(content), "\n") {
+		for n, line := range strings.Split(strings.TrimPrefix(string(content), yamldoc.BOM), "\n") {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}

@@ -82,7 +82,7 @@ func TestSpansReachACollectorThatComesBack(t *testing.T) {
 	}))
 	defer server.Close()
 	headers := filepath.Join(t.TempDir(), "headers")
-	require.NoError(t, os.WriteFile(headers, []byte("# a comment\n\nAuthorization: Bearer a:b\n"), 0o600))
+	require.NoError(t, os.WriteFile(headers, []byte("\uFEFF# a comment\r\n\r\nAuthorization: Bearer a:b\r\n"), 0o600))
 	s, spans := newSender(t, tracing.Config{Endpoint: server.URL + "/", Ratio: 1, HeadersFile: headers})
 	require.NoError(t, s.Start(t.Context()))
 	defer s.Stop()

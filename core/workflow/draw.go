@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -139,7 +140,7 @@ func (p *painter) below(t *Task, prefix string) {
 		}
 		p.lines = append(p.lines, line{left: strings.TrimRight(prefix+sign+" "+condition, " ")})
 		inner := prefix + next + "  "
-		if len([]rune(inner)) > p.width/2 {
+		if phrase.Width(inner) > p.width/2 {
 			p.lines = append(p.lines, line{left: inner + p.signs.arrow + " " + branch.Name + "; see below"})
 			p.later = append(p.later, branch)
 			continue
@@ -261,7 +262,7 @@ func (p *painter) text() string {
 	column := 0
 	for _, l := range p.lines {
 		if l.right != "" {
-			column = max(column, len([]rune(l.left))+2)
+			column = max(column, phrase.Width(l.left)+2)
 		}
 	}
 	column = min(column, p.width*3/5)
@@ -270,7 +271,7 @@ func (p *painter) text() string {
 		left := l.left
 		if l.right != "" {
 			left = p.cut(left, column-2)
-			left += strings.Repeat(" ", column-len([]rune(left))) + l.right
+			left += strings.Repeat(" ", column-phrase.Width(left)) + l.right
 		}
 		out.WriteString(strings.TrimRight(p.cut(left, p.width), " "))
 		out.WriteByte('\n')
@@ -279,10 +280,8 @@ func (p *painter) text() string {
 }
 
 func (p *painter) cut(text string, columns int) string {
-	runes := []rune(text)
-	if len(runes) <= columns {
+	if phrase.Width(text) <= columns {
 		return text
 	}
-	more := []rune(p.signs.more)
-	return string(runes[:max(columns-len(more), 0)]) + p.signs.more
+	return strings.TrimSuffix(phrase.Cut(text, columns-len([]rune(p.signs.more))+1), "…") + p.signs.more
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -75,6 +76,23 @@ tasks:
 			requireGolden(t, name, got)
 		})
 	}
+}
+
+// The columns of a drawing are measured in cells, and every line is within the width.
+func TestDrawNamesOfAnyScript(t *testing.T) {
+	t.Parallel()
+	d := parse(t, "version: 1\ntasks:\n  - {name: 部署服务, action: a.b, next: [{do: [cafe\u0301]}]}\n"+
+		"  - {name: cafe\u0301, action: a.c, next: [{do: ["+strings.Repeat("服", 25)+"]}]}\n"+
+		"  - {name: "+strings.Repeat("服", 25)+", action: a.d}\n")
+	columns := map[int]bool{}
+	for line := range strings.Lines(d.Draw(workflow.Drawing{Width: 60})) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, phrase.Width(line), 60, line)
+		if before, _, ok := strings.Cut(line, "a."); ok {
+			columns[phrase.Width(before)] = true
+		}
+	}
+	require.Len(t, columns, 1, "all actions begin in one column: %v", columns)
 }
 
 // A drawing of many tasks names each once in front of its line, within the width.

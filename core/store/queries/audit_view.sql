@@ -22,13 +22,23 @@ SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::b
         WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(alive_seconds)::float8))::bigint AS replicas;
 
 -- name: AuditRecent :many
--- A page of actions below an id, the newest first. A document above the bound is omitted.
-SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error,
-       CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request,
-       (CASE WHEN pg_column_size(a.request) > sqlc.arg(longest)::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
-FROM operator_audit a WHERE a.id < sqlc.arg(before)::bigint
-ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
+-- A page of actions below an id, the newest first. A document above the bound is omitted; the page ends with the
+-- document that fills its room.
+SELECT p.id, p.at, p.actor, p.source, p.action, p.target_type, p.target_id, p.target, p.reason, p.outcome, p.error, p.request,
+       p.request_bytes
+FROM (
+    SELECT d.*, sum(octet_length(d.request)) OVER (ORDER BY d.id DESC) - octet_length(d.request) AS before
+    FROM (
+        SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
+               a.outcome, coalesce(a.error, '')::text AS error,
+               CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request,
+               (CASE WHEN pg_column_size(a.request) > sqlc.arg(longest)::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
+        FROM operator_audit a WHERE a.id < sqlc.arg(below)::bigint
+        ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint
+    ) d
+) p
+WHERE p.before < sqlc.arg(room)::bigint
+ORDER BY p.id DESC;
 
 -- name: AuditAbout :many
 -- The newest actions on some executions and dead letters, by the index of targets.

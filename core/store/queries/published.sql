@@ -7,12 +7,22 @@ SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.execut
        e.started_at, e.workflow_task
 FROM execution e WHERE e.id = sqlc.arg(id);
 
--- name: PublishedExecutionSize :one
--- The bytes that the parameters, the result and the variables of its workflow take in the tables,
--- compressed.
-SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
-        + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0))::bigint AS size
-FROM execution e WHERE e.id = sqlc.arg(id);
+-- name: StoredSize :one
+-- The bytes that the documents of an answer take in the tables, compressed: of an execution with the variables of its
+-- workflow, an event, an inquiry, a dead letter, or a page of actions of operators below an id.
+SELECT coalesce(CASE sqlc.arg(kind)::text
+    WHEN 'execution' THEN (
+        SELECT coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
+               + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0)
+        FROM execution e WHERE e.id = sqlc.arg(id)::bigint)
+    WHEN 'event' THEN (SELECT max(pg_column_size(v.payload)) FROM event v WHERE v.id = sqlc.arg(id)::bigint)
+    WHEN 'inquiry' THEN (SELECT pg_column_size(i.response) FROM inquiry i WHERE i.id = sqlc.arg(id)::bigint)
+    WHEN 'dead letter' THEN (SELECT pg_column_size(l.body) FROM dead_letter l WHERE l.id = sqlc.arg(id)::bigint)
+    WHEN 'audit' THEN (
+        SELECT sum(pg_column_size(a.request)) FROM (
+            SELECT o.request FROM operator_audit o WHERE o.id < sqlc.arg(id)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(page)::bigint
+        ) a)
+END, 0)::bigint AS size;
 
 -- name: ExecutionWithin :one
 -- Whether an execution is another one or below it.

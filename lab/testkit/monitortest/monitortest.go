@@ -152,7 +152,7 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 		"answered": b.AddInquiry(t, inquiryRow{
 			execution: executions["answered"], status: "responded", answer: "ada",
 			form:     `{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`,
-			response: `{"user": "x", "token": "hidden"}`,
+			response: `{"user": "x", "token": "hidden", "n": [18446744073709551617, 1e400]}`,
 		}),
 	}
 	return executions, ids
