@@ -232,7 +232,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		m.failed(msg.feed, fresh, msg.err)
 	} else {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
-		fresh.At = m.env.Clock
+		fresh.At = m.env.Clock.Add(-msg.took) // nothing is known of what happened during the read
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
 			// The database wrote its time at some moment of the read: a long read proves no difference of the clocks.
 			latest := at.Sub(m.env.Clock)
@@ -265,7 +265,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		return missed // other polls extend the past
 	}
 	delay := m.delay(msg.feed, fresh)
-	fresh.Every = delay
+	fresh.Every, fresh.Wanted = delay, m.wanted(msg.feed)
 	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
 }
 
@@ -317,11 +317,16 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if fresh.Fails > 0 {
 		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
 	}
+	return max(m.wanted(feed), 2*fresh.Took)
+}
+
+// wanted is the interval of the polls of a fast source.
+func (m *Model) wanted(feed screen.Feed) time.Duration {
 	every := max(m.refreshEvery, feedNamed[feed].every(m))
 	if m.blurred {
 		every *= blurFactor
 	}
-	return max(every, 2*fresh.Took)
+	return every
 }
 
 // jitter spreads the polls of many dashboards by ±10 %.
