@@ -234,7 +234,7 @@ func (e *Env) Calm() (sign, text string) {
 	case e.Mark(FeedOverview) != "":
 		sign, text = e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "Nothing needed attention"
 	case e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
-		sign, text = e.Dim(e.Theme.Glyphs.Done), "Nothing that could be checked needs attention"
+		sign, text = e.Dim("?"), "Nothing that could be checked needs attention"
 	}
 	if a := e.Data.Overview.Alerts; a != nil {
 		if since := a.QuietSince; since != nil && e.Since(*since) < 24*time.Hour {
