@@ -270,7 +270,7 @@ func (m *Model) titleRule(left, right string) string {
 	e, stale := m.env, m.stale()
 	left = widget.Cut(widget.Clean(left), max(8, m.width-widget.Width(stale)-8))
 	if list, ok := m.screen().(screen.Listed); ok && list.Len() == 0 && stale == "" {
-		right = "read " + widget.Age(e.Clock.Sub(e.Data.Fresh(m.mainFeed()).At)) + " ago · " + right
+		right = "read " + widget.Short(e.Clock.Sub(e.Data.Fresh(m.mainFeed()).At)) + " ago · " + right
 	}
 	right = strings.TrimSuffix(widget.Clean(right), " · ")
 	if stale != "" && right != "" {
