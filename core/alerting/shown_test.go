@@ -123,7 +123,7 @@ func TestEveryAlertIsShownAmongAMillionExecutions(t *testing.T) {
 		for _, table := range []string{
 			"alert", "engine_replica", "dead_letter", "lost_work", "activity_minute", "enforcement", "event_matched",
 			"work_queue_item", "work_queue", "admission_blocked", "execution_admission_entry", "execution_holder",
-			"worker_probe", "outbox", "inquiry", "workflow_execution",
+			"worker_probe", "outbox", "inquiry", "workflow_execution", "workflow_definition",
 		} {
 			b.exec(`delete from ` + table)
 		}

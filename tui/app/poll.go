@@ -58,11 +58,16 @@ const (
 	fetchTimeout = 1500 * time.Millisecond
 	// LongestRead is the longest timeout of a read.
 	LongestRead = 12 * time.Second
-	// blurFactor stretches the interval while the terminal has no focus.
-	blurFactor = 5
-	minRefresh = 500 * time.Millisecond
-	maxRefresh = time.Minute
-	maxBackoff = 30 * time.Second
+	// longestPause is the longest pause for the sake of a slow source. With LongestRead and the jitter, the next answer
+	// is on the screen 30 s after the last one.
+	longestPause = 16 * time.Second
+	// blurFactor stretches the interval while the terminal has no focus, up to blurLongest: a screen on the wall has no
+	// focus either.
+	blurFactor  = 5
+	blurLongest = checksEvery
+	minRefresh  = 500 * time.Millisecond
+	maxRefresh  = time.Minute
+	maxBackoff  = 30 * time.Second
 )
 
 // chain is the polling of one feed.
@@ -317,14 +322,14 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if fresh.Fails > 0 {
 		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
 	}
-	return max(m.wanted(feed), 2*fresh.Took)
+	return max(m.wanted(feed), min(2*fresh.Took, longestPause))
 }
 
 // wanted is the interval of the polls of a fast source.
 func (m *Model) wanted(feed screen.Feed) time.Duration {
 	every := max(m.refreshEvery, feedNamed[feed].every(m))
 	if m.blurred {
-		every *= blurFactor
+		every = max(every, min(every*blurFactor, blurLongest))
 	}
 	return every
 }

@@ -140,7 +140,7 @@ func (m *Model) pace() string {
 	case m.heldFor() > 0:
 		return m.env.Paint(theme.Warn, m.env.Theme.Glyphs.Frozen+" held "+widget.Short(m.heldFor()))
 	case m.blurred:
-		return "poll " + (m.refreshEvery * blurFactor).String() + " (no focus)"
+		return "poll " + m.wanted(screen.FeedOverview).String() + " (no focus)"
 	default:
 		return "poll " + m.refreshEvery.String()
 	}
