@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,42 @@ func TestTheHeaderSaysThatADialogHoldsItBack(t *testing.T) {
 		b.press("esc")
 		require.False(t, strings.Contains(b.frame()[0], "held"))
 	}
+}
+
+// TestAMissingHalfIsNoAnswer: the database's half of a reading failed, and the broker answered. What was read before
+// stays, with its age; without that nothing is said to be empty.
+func TestAMissingHalfIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		b := reopen(t, keymap.InDeadLetters, size[0], size[1])
+		whole := *b.source.dead
+		half := &monitor.DeadLetters{Queue: whole.Queue, Reading: monitor.Reading{Sources: []monitor.Source{
+			{Name: monitor.SourceDatabase, Error: "locked", Err: errors.New("locked")}, {Name: monitor.SourceBroker},
+		}}}
+		b.source.dead = half
+		b.now = b.now.Add(31 * time.Second)
+		b.run(b.refresh())
+		require.Contains(t, b.frame()[2], "? last read 31s ago")
+		require.Contains(t, b.View(), "this view cannot be read: ")
+		require.Same(t, whole.Ledger, b.env.Data.DeadLetters.Ledger)
+
+		source := sample()
+		source.dead = half
+		first := started(t, source, size[0], size[1])
+		first.press("5")
+		require.Contains(t, first.View(), "it could not be read")
+		require.NotContains(t, first.View(), "migrate up")
+	}
+}
+
+// TestADeadReplicaIsNeverGreen, however long it is dead; its loops do not tick.
+func TestADeadReplicaIsNeverGreen(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	all := *source.overview.Replicas
+	all.List, all.Well = slices.Clone(all.List), 1
+	all.List[1].Age, all.List[1].Problems = 11*time.Minute, []string{"silent for 11m"}
+	source.overview.Replicas = &all
+	b := started(t, source, 80, 24)
+	require.Contains(t, b.View(), "ENGINE  ▲ 1/2 replicas  oldest tick 12s of 1m57s (timeouts)")
 }

@@ -221,9 +221,14 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if c.probe {
 		return m.probed(msg)
 	}
-	defer c.answered(msg.took, msg.err)
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
+	if half, ok := msg.result.(interface{ DatabaseErr() error }); ok && msg.err == nil {
+		if msg.err = half.DatabaseErr(); msg.err != nil && fresh.At.IsZero() && !m.modal() {
+			m.apply(msg.feed, msg.result) // without an earlier answer the broker's half is shown
+		}
+	}
+	defer c.answered(msg.took, msg.err)
 	var missed tea.Cmd
 	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
 		missed = m.restart(screen.FeedPast) // the time of the outage
