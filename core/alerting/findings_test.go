@@ -129,7 +129,9 @@ func TestEveryFindingWithoutARuleIsShown(t *testing.T) {
 func TestEveryFindingHasItsCase(t *testing.T) {
 	t.Parallel()
 	made := map[string]int{}
-	for _, folder := range []string{".", "../../tui/screen", "../../tui/screen/overview", "../../tui/screen/alerts", "../../tui/app"} {
+	for _, folder := range []string{
+		".", "../../tui/screen", "../../tui/screen/overview", "../../tui/screen/alerts", "../../tui/app",
+	} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
@@ -156,7 +158,7 @@ func TestEveryFindingHasItsCase(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"findings":      1, // of the alerts: see cases
 		"unwellWorkers": 1, "flowFindings": 3, "checkFindings": 1,
-		"Findings": 1, // an unreachable server: TestTheDashboardNamesTheTrouble…
+		"Findings": 1, // an unreachable server, which the tests of package app have
 	}, made, "a finding without a case")
 	for _, health := range alerting.Unwell() {
 		require.Contains(t, slices.Collect(maps.Keys(findingCases)), string(health))

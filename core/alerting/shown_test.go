@@ -64,7 +64,8 @@ func (b *bundle) evaluates() {
 			jsonb_build_object('clock', now(), 'loops', '{"alerts": {"patience_ns": 60000000000}}'::jsonb))`)
 }
 
-// requireAttention: the first screen of the dashboard has a text below NEEDS ATTENTION, and its header counts the level.
+// requireAttention: the first screen of the dashboard has a text below NEEDS ATTENTION, and its header counts the
+// level.
 func (b *bundle) requireAttention(level alerting.Level, text string) {
 	b.t.Helper()
 	screen, counts := b.overview()

@@ -18,8 +18,8 @@ import (
 	"github.com/attune-go/attune/tui/app"
 )
 
-// TestConditionsOfTheBrokerAreShown makes them on a real broker, one after another, and reads them from the first screen
-// of the dashboard. An alarm of the broker stops the publishers of every virtual host, so that other tests have a fake one.
+// TestConditionsOfTheBrokerAreShown makes them on a real broker, one after another, and reads them from the first
+// screen of the dashboard. Only an alarm of the broker is not made: it stops the publishers of every virtual host.
 func TestConditionsOfTheBrokerAreShown(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := config.Default(), testkit.Context(t)
@@ -85,7 +85,8 @@ func TestConditionsOfTheBrokerAreShown(t *testing.T) {
 
 	channel := testkit.Forger(t, cfg.MessageQueue.URL)
 	for range 101 {
-		require.NoError(t, channel.PublishWithContext(ctx, "", message.QueueDeadLetter, false, false, amqp.Publishing{}))
+		err := channel.PublishWithContext(ctx, "", message.QueueDeadLetter, false, false, amqp.Publishing{})
+		require.NoError(t, err)
 	}
 	shows("101 dead letters")
 	_, err = channel.Consume(message.QueueExecutionRequests, "executor.stranger", false, false, false, false, nil)

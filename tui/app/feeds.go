@@ -180,7 +180,8 @@ var feeds = []*feed{
 		into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }), feed{}),
 	declare(screen.FeedChecks,
 		func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
-		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }), feed{every: atMost(checksEvery), always: always}),
+		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }),
+		feed{every: atMost(checksEvery), always: always}),
 	// Overview and dead letters draw the recorded past itself.
 	declare(screen.FeedPast,
 		func(m *Model) readFunc[monitor.Past] { return m.source.Past },

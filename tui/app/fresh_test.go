@@ -28,8 +28,8 @@ func reopen(t *testing.T, view screen.View, w, h int) *bundle {
 	return b
 }
 
-// TestNoScreenShowsAnOldReadingAsPresent: of every screen each reading fails alone, and hangs alone while the clock goes
-// on. The title says of which reading, and how old it is; a failure stands in the message line too.
+// TestNoScreenShowsAnOldReadingAsPresent: of every screen each reading fails alone, and hangs alone while the clock
+// goes on. The title says of which reading, and how old it is; a failure stands in the message line too.
 func TestNoScreenShowsAnOldReadingAsPresent(t *testing.T) {
 	t.Parallel()
 	require.Len(t, setup(t, sample()).screens, len(keymap.Scopes), "every screen is tried")
@@ -84,8 +84,8 @@ func TestNoScreenShowsAnOldReadingAsPresent(t *testing.T) {
 	}
 }
 
-// TestASlowReadingIsOldFromItsBegin: a read of twelve seconds says nothing about the last twelve, and the longer interval
-// of a slow source is no excuse.
+// TestASlowReadingIsOldFromItsBegin: a read of twelve seconds says nothing about the last twelve, and the longer
+// interval of a slow source is no excuse.
 func TestASlowReadingIsOldFromItsBegin(t *testing.T) {
 	t.Parallel()
 	b := reopen(t, keymap.InQueues, 80, 24)
