@@ -95,6 +95,8 @@ type bundle struct {
 	view  *edited
 	loop  *alerting.Loop
 	log   *bytes.Buffer
+	// unread fails the dashboard's read of the checks.
+	unread bool
 }
 
 // setup makes a loop over rules that need not hold for long.

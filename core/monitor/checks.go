@@ -81,9 +81,11 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		wiring, err = b.ReadWiring(ctx)
 		return err
 	}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
-		if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
+		ids, err := tx.CheckWorkerIDs(ctx, WorkerLimit)
+		if err != nil {
 			return fmt.Errorf("list the ids of workers: %w", err)
 		}
+		workers = append([]int64{}, ids...) // no worker is an answer too
 		replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
 		if err != nil {
 			return err

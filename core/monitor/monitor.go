@@ -136,7 +136,7 @@ func timed(name string, fn func() error) (Source, error) {
 	err := fn()
 	source := Source{Name: name, Latency: time.Since(start)}
 	if err != nil {
-		source.Error = err.Error()
+		source.Error, source.Err = err.Error(), err
 	}
 	return source, err
 }

@@ -16,8 +16,9 @@ const (
 type Source struct {
 	Name    string        `json:"name"`
 	Latency time.Duration `json:"latency_ns"`
-	// Error is empty when the source answered.
+	// Error is empty when the source answered; Err is the same for errors.Is.
 	Error string `json:"error,omitempty"`
+	Err   error  `json:"-"`
 }
 
 // OK reports whether the source answered.
@@ -32,6 +33,12 @@ type Reading struct {
 
 // ReadAt is the database's time of the reading.
 func (r Reading) ReadAt() time.Time { return r.At }
+
+// DatabaseErr is why the database's half of the result is missing; nil if it is there or was not read.
+func (r Reading) DatabaseErr() error {
+	s, _ := r.Source(SourceDatabase)
+	return s.Err
+}
 
 // Source returns the state of the named source, and false if the result was not read from it.
 func (r Reading) Source(name string) (Source, bool) {

@@ -42,9 +42,9 @@ func TestAMuteQuietsTheHeader(t *testing.T) {
 		source.overview = &overview
 		b := started(t, source, w, 40)
 		b.press("7")
-		loud, quiet := "■1 ▲2", "■0 ▲2 ‖1"
+		loud, quiet := "■1 ▲3", "■0 ▲3 ‖1"
 		if w > 100 {
-			loud, quiet = "■ 1 crit ▲ 2 warn", "■ 0 crit ▲ 2 warn ‖ 1 muted"
+			loud, quiet = "■ 1 crit ▲ 3 warn", "■ 0 crit ▲ 3 warn ‖ 1 muted"
 		}
 		require.Contains(t, b.header(false), loud)
 		b.press("m")

@@ -58,13 +58,14 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	source.overview = &overview
 	b := started(t, source, 140, 40)
 	found := b.env.Findings()
-	require.Len(t, found, 4)
+	require.Len(t, found, 5)
 	require.Equal(t, alerting.LevelCritical, found[0].Level)
 	require.Equal(t, "dead letters growing: +3 in 5m", found[0].Text)
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
 	require.Equal(t, "worker-node-02 is stale", found[2].Text, "it is shown as stale, without an alert yet")
-	require.Equal(t, "22 % of executions are retries", found[3].Text)
+	require.Equal(t, "3 checks have failed", found[3].Text)
+	require.Equal(t, "22 % of executions are retries", found[4].Text)
 }
 
 // onAlerts is the view of alerts after changes by a test.
@@ -213,9 +214,9 @@ func TestTheAlertsTabCountsUnmutedAlerts(t *testing.T) {
 		overview.Alerts = sampleAlerts(source.overview.Reading)
 		source.overview = &overview
 		b := started(t, source, size, 24)
-		require.Contains(t, b.frame()[1], name+" 3 ")
+		require.Contains(t, b.frame()[1], name+" 4 ")
 		b.press("7", "m")
-		require.Contains(t, b.frame()[1], name+" 2]")
+		require.Contains(t, b.frame()[1], name+" 3]")
 	}
 }
 
@@ -328,7 +329,7 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 		}, "No alert fires; see ENGINE."},
 		"a check": {func(s *fakeSource) {
 			s.checks.List = []monitor.Check{{Name: "topology.ttl", Status: monitor.CheckProblem, Text: "no policy"}}
-		}, "No alert fires; see CHECKS."},
+		}, "1 check has failed"},
 	} {
 		for _, size := range [][2]int{{80, 24}, {140, 40}} {
 			t.Run(fmt.Sprint(name, size), func(t *testing.T) {

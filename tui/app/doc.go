@@ -5,13 +5,14 @@
 //
 //	Start → due(feed) → fetch under a deadline → snapshot message
 //	snapshot → dropped if its generation is over → Data.Apply → screen.Changed
-//	         → timer for the next poll = max(interval, 2 × took) ± 10 %
+//	         → timer for the next poll = max(interval, 2 × took, at most 16 s) ± 10 %
 //	failure  → old data stays, marked; the next poll comes after 2, 4, 8 … 30 s
 //
 // The next poll of a feed starts only after the last one ended, so that a slow source never piles up requests. Every
 // feed has its own chain of polls, so that a stuck feed blocks neither other feeds nor keys. Every chain has a
 // generation: pausing, leaving a view or changing a filter raises it, cancels the running read and invalidates its
-// timer. Hidden views are not polled. Without the focus of the terminal, polls are five times rarer.
+// timer. Hidden views are not polled. Without the focus of the terminal, polls are five times rarer, but
+// not rarer than every 25 s.
 //
 // Acting:
 //

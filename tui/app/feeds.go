@@ -105,8 +105,9 @@ const (
 	evaluateEvery = 5 * time.Second
 	// auditEvery is the interval of the check whether acting is allowed.
 	auditEvery = 15 * time.Second
-	// checksEvery is the interval of the checks and of counting matching executions.
-	checksEvery = 30 * time.Second
+	// checksEvery is the interval of the checks and of counting matching executions. With its jitter and the read, a
+	// failed check is shown within 30 s.
+	checksEvery = 25 * time.Second
 	// familyEvery is the interval of reading the relatives of an execution.
 	familyEvery = 5 * time.Second
 	// pastEvery, workersPastEvery and what follows are the intervals of reading the last hour, that of workers, and the
@@ -180,7 +181,8 @@ var feeds = []*feed{
 		into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }), feed{}),
 	declare(screen.FeedChecks,
 		func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
-		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }), feed{every: atMost(checksEvery)}),
+		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }),
+		feed{every: atMost(checksEvery), always: always}),
 	// Overview and dead letters draw the recorded past itself.
 	declare(screen.FeedPast,
 		func(m *Model) readFunc[monitor.Past] { return m.source.Past },
@@ -275,6 +277,16 @@ var feeds = []*feed{
 			}
 		},
 		into(func(d *screen.Data) **screen.Matches { return &d.Matches }), feed{every: atMost(checksEvery)}),
+}
+
+// feedWord is the name of a feed on the screen.
+func feedWord(feed screen.Feed) string {
+	return cmp.Or(map[screen.Feed]string{
+		screen.FeedDeadLetters: "dead letters", screen.FeedLedgerDetail: "dead letter", screen.FeedPast: "last hour",
+		screen.FeedRoute: "target", screen.FeedMatches: "number of matches",
+		screen.FeedLine: "queued executions", screen.FeedGlance: "preview",
+		screen.FeedQueuesPast: "trends of queues", screen.FeedWorkersPast: "trends of workers",
+	}[feed], string(feed))
 }
 
 // feedNamed are the feeds by name.

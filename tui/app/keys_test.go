@@ -425,7 +425,7 @@ func TestTheClockIsNotCut(t *testing.T) {
 	require.NotContains(t, b.frame()[0], "…")
 	b.opts.Context = "production-europe-west"
 	require.NotContains(t, b.frame()[0], "02:19")
-	require.Contains(t, b.frame()[0], "▲3")
+	require.Contains(t, b.frame()[0], "▲4")
 }
 
 // The line of keys names what the selected row can do: nothing that needs a row in an empty list, no retry of an

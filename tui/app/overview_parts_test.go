@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -61,6 +62,7 @@ func TestEveryListOfTheOverviewOpensItsTarget(t *testing.T) {
 func TestFindingsUseTheHeight(t *testing.T) {
 	t.Parallel()
 	source := sample()
+	source.checks = &monitor.Checks{}
 	source.overview.WorkerList = append(source.overview.WorkerList, source.overview.WorkerList[:3]...)
 	for _, c := range []struct{ findings, shown, hints int }{{1, 1, 1}, {4, 4, 4}, {9, 9, 0}, {40, 9, 0}} {
 		source.overview.Alerts = &alerting.Alerts{Evaluated: true, EvaluatedAt: &frozen}
@@ -101,6 +103,7 @@ func TestTheSelectedFindingIsVisible(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			source := sample()
+			source.checks = &monitor.Checks{}
 			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{
 				Evaluated:   true,
 				EvaluatedAt: &frozen,

@@ -58,11 +58,16 @@ const (
 	fetchTimeout = 1500 * time.Millisecond
 	// LongestRead is the longest timeout of a read.
 	LongestRead = 12 * time.Second
-	// blurFactor stretches the interval while the terminal has no focus.
-	blurFactor = 5
-	minRefresh = 500 * time.Millisecond
-	maxRefresh = time.Minute
-	maxBackoff = 30 * time.Second
+	// longestPause is the longest pause for the sake of a slow source. With LongestRead and the jitter, the next answer
+	// is on the screen 30 s after the last one.
+	longestPause = 16 * time.Second
+	// blurFactor stretches the interval while the terminal has no focus, up to blurLongest: a screen on the wall has no
+	// focus either.
+	blurFactor  = 5
+	blurLongest = checksEvery
+	minRefresh  = 500 * time.Millisecond
+	maxRefresh  = time.Minute
+	maxBackoff  = 30 * time.Second
 )
 
 // chain is the polling of one feed.
@@ -216,9 +221,14 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if c.probe {
 		return m.probed(msg)
 	}
-	defer c.answered(msg.took, msg.err)
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
+	if half, ok := msg.result.(interface{ DatabaseErr() error }); ok && msg.err == nil {
+		if msg.err = half.DatabaseErr(); msg.err != nil && fresh.At.IsZero() && !m.modal() {
+			m.apply(msg.feed, msg.result) // without an earlier answer the broker's half is shown
+		}
+	}
+	defer c.answered(msg.took, msg.err)
 	var missed tea.Cmd
 	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
 		missed = m.restart(screen.FeedPast) // the time of the outage
@@ -232,7 +242,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		m.failed(msg.feed, fresh, msg.err)
 	} else {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
-		fresh.At = m.env.Clock
+		fresh.At = m.env.Clock.Add(-msg.took) // nothing is known of what happened during the read
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
 			// The database wrote its time at some moment of the read: a long read proves no difference of the clocks.
 			latest := at.Sub(m.env.Clock)
@@ -265,7 +275,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		return missed // other polls extend the past
 	}
 	delay := m.delay(msg.feed, fresh)
-	fresh.Every = delay
+	fresh.Every, fresh.Wanted = delay, m.wanted(msg.feed)
 	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
 }
 
@@ -317,11 +327,16 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if fresh.Fails > 0 {
 		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
 	}
+	return max(m.wanted(feed), min(2*fresh.Took, longestPause))
+}
+
+// wanted is the interval of the polls of a fast source.
+func (m *Model) wanted(feed screen.Feed) time.Duration {
 	every := max(m.refreshEvery, feedNamed[feed].every(m))
 	if m.blurred {
-		every *= blurFactor
+		every = max(every, min(every*blurFactor, blurLongest))
 	}
-	return max(every, 2*fresh.Took)
+	return every
 }
 
 // jitter spreads the polls of many dashboards by ±10 %.

@@ -37,6 +37,12 @@ func TestASlowSourceIsAskedLessOften(t *testing.T) {
 	msg.took = 1400 * time.Millisecond
 	b.send(msg)
 	require.Equal(t, 2800*time.Millisecond, b.timers.due(screen.FeedOverview)[0].after)
+
+	fresh := b.env.Data.Fresh(screen.FeedOverview)
+	fresh.Took = LongestRead
+	pause := b.delay(screen.FeedOverview, fresh)
+	require.Greater(t, pause, LongestRead)
+	require.LessOrEqual(t, pause+pause/10+LongestRead, 30*time.Second, "a finding is on the screen within 30 s")
 }
 
 func TestFailuresBackOffAndRecover(t *testing.T) {
@@ -159,6 +165,8 @@ func TestLosingTheFocusSlowsPolling(t *testing.T) {
 	b.send(tea.BlurMsg{})
 	b.send(dueMsg{feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen})
 	require.Equal(t, 5*DefaultRefresh, b.timers.due(screen.FeedOverview)[0].after)
+	require.Equal(t, checksEvery, b.wanted(screen.FeedChecks), "what is shown within 30 s stays so")
+	require.Equal(t, pastEvery, b.wanted(screen.FeedPast))
 	calls := b.source.count(screen.FeedOverview)
 	b.send(tea.FocusMsg{})
 	require.Equal(t, calls+1, b.source.count(screen.FeedOverview), "coming back reads at once")

@@ -69,7 +69,7 @@ func (m *Model) header(armed bool) string {
 	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode(armed) + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker)
 	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+m.now().UTC().Format("15:04:05Z")+" "
-	if m.width < wideTabs && !m.paused { // the least important part
+	if m.width < wideTabs && !m.paused && m.heldFor() == 0 { // the least important part
 		pace = ""
 	}
 	left += pace
@@ -137,11 +137,21 @@ func (m *Model) pace() string {
 	switch {
 	case m.paused:
 		return m.env.Paint(theme.Warn, m.env.Theme.Glyphs.Frozen+" FROZEN")
+	case m.heldFor() > 0:
+		return m.env.Paint(theme.Warn, m.env.Theme.Glyphs.Frozen+" held "+widget.Short(m.heldFor()))
 	case m.blurred:
-		return "poll " + (m.refreshEvery * blurFactor).String() + " (no focus)"
+		return "poll " + m.wanted(screen.FeedOverview).String() + " (no focus)"
 	default:
 		return "poll " + m.refreshEvery.String()
 	}
+}
+
+// heldFor is how long a dialog has held back newer answers, also from the header; zero within two polls.
+func (m *Model) heldFor() time.Duration {
+	if held := m.now().Sub(m.env.Now); m.modal() && held > 2*m.refreshEvery+time.Second {
+		return held
+	}
+	return 0
 }
 
 // loud counts the findings that are not muted, and the muted ones.
@@ -257,25 +267,52 @@ func (m *Model) tabBar() string {
 
 // titleRule is the third line: what is shown, its order and its age.
 func (m *Model) titleRule(left, right string) string {
-	e := m.env
-	fresh := e.Data.Fresh(m.mainFeed())
-	if e.Data.Condition(m.mainFeed(), e.Clock) == screen.Unreachable && !fresh.At.IsZero() {
-		right = "? last read " + widget.Age(e.Clock.Sub(fresh.At)) + " ago"
-	} else if e.Data.Condition(m.mainFeed(), e.Clock) == screen.Old {
-		right += " · " + widget.Age(e.Clock.Sub(fresh.At)) + " old"
+	e, stale := m.env, m.stale()
+	left = widget.Cut(widget.Clean(left), max(8, m.width-widget.Width(stale)-8))
+	if list, ok := m.screen().(screen.Listed); ok && list.Len() == 0 && stale == "" {
+		right = "read " + widget.Short(e.Clock.Sub(e.Data.Fresh(m.mainFeed()).At)) + " ago · " + right
 	}
-	left, right = widget.Clean(left), widget.Clean(right)
-	right = widget.Cut(right, max(0, m.width-widget.Width(left)-8))
-	if right != "" {
-		right = " " + right + " ─"
+	right = strings.TrimSuffix(widget.Clean(right), " · ")
+	if stale != "" && right != "" {
+		right = " · " + right
 	}
+	right = widget.Cut(right, max(0, m.width-widget.Width(left)-widget.Width(stale)-8))
 	panes, several := m.screen().(screen.Paned)
 	role := screen.Lit(several && panes.InFirst())
+	if right = e.Paint(theme.Warn, stale) + e.Paint(role, right); right != "" {
+		right = " " + right + e.Paint(role, " ─")
+	}
 	fill := m.width - widget.Width(left) - widget.Width(right) - 3
 	if fill < 0 {
 		return e.Paint(role, widget.Cut("─ "+left, m.width))
 	}
-	return e.Paint(role, "─ ") + e.Paint(theme.Strong, left) + e.Paint(role, " "+strings.Repeat("─", fill)+right)
+	return e.Paint(role, "─ ") + e.Paint(theme.Strong, left) + e.Paint(role, " "+strings.Repeat("─", fill)) + right
+}
+
+// stale names the readings of the open view that failed or are older than two polls, with their ages. An old view
+// stands for all of its parts.
+func (m *Model) stale() string {
+	var parts []string
+	for i, name := range m.screen().Feeds() {
+		about := ""
+		if i > 0 {
+			about = feedWord(name) + " "
+		}
+		fresh := m.env.Data.Fresh(name)
+		age := widget.Age(m.env.Clock.Sub(fresh.At))
+		switch condition := m.env.Data.Condition(name, m.env.Clock); {
+		case condition == screen.Unreachable && fresh.At.IsZero():
+			parts = append(parts, "? "+about+"not read")
+		case condition == screen.Unreachable:
+			parts = append(parts, "? "+about+"last read "+age+" ago")
+		case condition == screen.Old:
+			parts = append(parts, about+age+" old")
+		}
+		if i == 0 && len(parts) > 0 {
+			break
+		}
+	}
+	return strings.Join(parts, " · ")
 }
 
 // messageLine is a message, the trouble of a source, or a hint.
@@ -293,24 +330,26 @@ func (m *Model) messageLine() string {
 	return " " + note + trouble
 }
 
-// trouble names the sources that do not answer.
+// trouble names the sources that do not answer, or else the first reading of the open view that failed.
 func (m *Model) trouble() string {
 	e := m.env
 	var parts []string
-	for _, s := range []struct {
-		feed     screen.Feed
-		thisView bool
-	}{{screen.FeedOverview, false}, {screen.FeedBroker, false}, {m.mainFeed(), true}} {
-		fresh := e.Data.Fresh(s.feed)
-		if fresh.Err == nil || s.thisView && len(parts) > 0 {
-			continue
+	add := func(feed screen.Feed, what string) {
+		if fresh := e.Data.Fresh(feed); fresh.Err != nil {
+			since := fresh.Since.Add(e.Skew).UTC().Format("15:04:05Z")
+			parts = append(parts, what+widget.Clean(fresh.Err.Error())+" (since "+since+")")
 		}
-		since := fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z")
-		what := widget.Clean(fresh.Err.Error()) + " (since " + since + ")"
-		if s.thisView {
-			what = "this view cannot be read: " + what
+	}
+	add(screen.FeedOverview, "")
+	add(screen.FeedBroker, "")
+	for i, feed := range m.screen().Feeds() {
+		what := "this view"
+		if i > 0 {
+			what = "the " + feedWord(feed)
 		}
-		parts = append(parts, what)
+		if len(parts) == 0 {
+			add(feed, what+" cannot be read: ")
+		}
 	}
 	if len(parts) == 0 {
 		return ""

@@ -26,16 +26,6 @@ func (e *Env) checks(prefix string) []monitor.Check {
 	return list
 }
 
-// FailedChecks counts the checks that found a problem.
-func (e *Env) FailedChecks() (n int) {
-	for _, c := range e.checks("") {
-		if c.Status == monitor.CheckProblem {
-			n++
-		}
-	}
-	return n
-}
-
 // CheckLook is the look of a check.
 func (e *Env) CheckLook(status monitor.CheckStatus) theme.State {
 	g := &e.Theme.Glyphs

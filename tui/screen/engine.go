@@ -32,11 +32,14 @@ func (e *Env) EngineLine(w int) string {
 		text := e.Theme.Glyphs.Critical + " " + worst.Short() + " " + worst.Problem()
 		return head + e.Paint(theme.Bad, count+"  "+widget.Cut(widget.Clean(text), max(0, w-12-widget.Width(count))))
 	}
-	role := theme.Good
-	if mark != "" {
+	role, sign := theme.Good, e.Theme.Glyphs.OK
+	switch {
+	case all.Well < all.Total: // the others are dead for long
+		role, sign = theme.Warn, e.Theme.Glyphs.Warning
+	case mark != "":
 		role = theme.Dim // the reading is old
 	}
-	return head + e.Paint(role, e.Theme.Glyphs.OK) + " " + count + " replicas  " + e.oldestTick(all)
+	return head + e.Paint(role, sign) + " " + count + " replicas  " + e.oldestTick(all)
 }
 
 // oldestTick is the tick that uses the largest share of its loop's timeout, with that timeout: a loop that ticks each
@@ -45,7 +48,7 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 	name, oldest, allowed, share := "", time.Duration(0), time.Duration(0), -1.0
 	for _, r := range all.List {
 		loop, silence := r.OldestTick()
-		if loop == "" {
+		if loop == "" || r.Age > deadAfter {
 			continue
 		}
 		timeout := max(r.Details.Loops[loop].Timeout, 1)

@@ -263,7 +263,7 @@ func NewData() *Data {
 
 // Freshness says how old a feed's data is and why.
 type Freshness struct {
-	// At is the local time of the last answer; zero if there was none.
+	// At is the local time at which the last answered read began; zero if there was none.
 	At time.Time
 	// Err is the last failure, nil after an answer. Since is when the present failures began, Fails counts
 	// them.
@@ -274,8 +274,8 @@ type Freshness struct {
 	Connecting bool
 	// Took is the duration of the last read, answered or not.
 	Took time.Duration
-	// Every is the present polling interval.
-	Every time.Duration
+	// Every is the present polling interval, Wanted the one without delays by slow reads and failures.
+	Every, Wanted time.Duration
 }
 
 // Trouble is what the last failure means.
@@ -319,7 +319,7 @@ func (d *Data) Condition(feed Feed, clock time.Time) Condition {
 		return Unreachable
 	case f.At.IsZero():
 		return Waiting
-	case f.Every > 0 && clock.Sub(f.At) > 2*f.Every+time.Second:
+	case f.Wanted > 0 && clock.Sub(f.At) > 2*f.Wanted+time.Second:
 		return Old
 	default:
 		return Current

@@ -78,7 +78,7 @@ func TestConditionOfAFeed(t *testing.T) {
 	d := NewData()
 	require.Equal(t, Waiting, d.Condition(FeedOverview, start))
 	f := d.Fresh(FeedOverview)
-	f.At, f.Every = start, 2*time.Second
+	f.At, f.Every, f.Wanted = start, 30*time.Second, 2*time.Second // a slow source is polled less often
 	require.Equal(t, Current, d.Condition(FeedOverview, start.Add(4*time.Second)))
 	require.Equal(t, Old, d.Condition(FeedOverview, start.Add(6*time.Second)))
 	f.Err = errors.New("refused")

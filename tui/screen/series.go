@@ -3,12 +3,12 @@ package screen
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -193,6 +193,7 @@ func (e *Env) Findings() []alerting.Finding {
 		}
 	}
 	found = append(found, e.Data.assess(e.Heard())...)
+	found = append(found, e.checkFindings()...)
 	slices.SortStableFunc(found, func(x, y alerting.Finding) int { return x.Level.Rank() - y.Level.Rank() })
 	if e.Data.Overview.CutOff() {
 		return alerting.FoldBroker(found, broker)
@@ -200,23 +201,41 @@ func (e *Env) Findings() []alerting.Finding {
 	return found
 }
 
-// Calm is the text without findings: nothing needs attention, since when, and how old that is; unless a replica or a
-// check has a problem or the alerts were not read yet.
+// checkFindings is one finding about all failed checks, or that they cannot be read.
+func (e *Env) checkFindings() []alerting.Finding {
+	one := alerting.Finding{Level: alerting.LevelWarning, Target: string(keymap.InAlerts)}
+	n, fresh := int64(e.Data.Checks.Count(monitor.CheckProblem)), e.Data.Fresh(FeedChecks)
+	switch {
+	case fresh.Err != nil && e.Data.Fresh(FeedOverview).Err == nil:
+		since := fresh.Since.Add(e.Skew)
+		one.Target, one.Since = string(keymap.InOverview), &since
+		one.Text, one.Hint = "the checks cannot be read", fresh.Trouble().Fact
+	case n > 0:
+		worst := e.checks("")[0]
+		one.Text, one.Hint, one.Since = e.Plural(n, "check has failed", "checks have failed"),
+			worst.Name+": "+worst.Text, worst.Seen
+	default:
+		return nil
+	}
+	return []alerting.Finding{one}
+}
+
+// Calm is the text without findings: nothing needs attention, since when, and how old that is. It is green only if
+// all of it is known and recent.
 func (e *Env) Calm() (sign, text string) {
 	if e.Data.Overview == nil {
 		return e.Dim(e.Theme.Glyphs.Scheduled), "Reading the alerts …"
 	}
-	var red []string
 	if all := e.replicas(); all != nil && all.Well < all.Total {
-		red = append(red, "ENGINE")
+		return e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "No alert fires; see ENGINE."
 	}
-	if e.FailedChecks() > 0 {
-		red = append(red, "CHECKS")
+	sign, text = e.Paint(theme.Good, e.Theme.Glyphs.Done), "Nothing needs attention"
+	switch {
+	case e.Mark(FeedOverview) != "":
+		sign, text = e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "Nothing needed attention"
+	case e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
+		sign, text = e.Dim("?"), "Nothing that could be checked needs attention"
 	}
-	if len(red) > 0 {
-		return e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "No alert fires; see " + strings.Join(red, " and ") + "."
-	}
-	text = "Nothing needs attention"
 	if a := e.Data.Overview.Alerts; a != nil {
 		if since := a.QuietSince; since != nil && e.Since(*since) < 24*time.Hour {
 			text += " since " + TimeOfDay(*since) + "Z"
@@ -227,7 +246,7 @@ func (e *Env) Calm() (sign, text string) {
 			text += ", " + e.AgeOf(a.EvaluatedAt) + " ago"
 		}
 	}
-	return e.Paint(theme.Good, e.Theme.Glyphs.Done), text + "."
+	return sign, text + "."
 }
 
 // Unevaluated reports whether no live replica evaluates the alert rules.

@@ -129,7 +129,7 @@ func (v *Alerts) rows() []row {
 	var rows []row
 	causes := map[string]string{}
 	for _, f := range v.env.Findings() {
-		if causes[screen.AlertKey(f.Rule, f.About)] = f.Cause; f.Rule == "" {
+		if causes[screen.AlertKey(f.Rule, f.About)] = f.Cause; f.Rule == "" && f.Target != string(keymap.InAlerts) {
 			rows = append(rows, foundRow(&f, a.At))
 		}
 	}

@@ -113,7 +113,7 @@ func (v *Broker) preview(w, h int) []string {
 		title = named(r)
 		left = v.settings(r, w/2-2)
 	}
-	lines := []string{e.Rule("preview: "+title, "wiring checked every 30s", w)}
+	lines := []string{e.Rule("preview: "+title, "wiring checked every 25s", w)}
 	right := append([]string{e.Head(screen.FeedChecks, "WIRING")}, e.CheckLines(w-w/2-2, h-2, "topology.")...)
 	return append(lines, widget.Beside(left, right, w/2, w-w/2-2, h-1, e.Dim("│")+" ")...)
 }

@@ -190,6 +190,8 @@ func (v *DeadLetters) emptyLines(w int) []string {
 		texts = []string{"None of " + all + " waits for a person; z shows all."}
 	case v.Filter() != "" && len(v.all) > 0:
 		texts = []string{"None of " + all + " matches the filter; esc clears it."}
+	case d.DatabaseErr() != nil:
+		texts = []string{"Which dead letters the ledger has is not known: it could not be read."}
 	case d.Ledger == nil:
 		texts = []string{
 			"Dead letters are triaged as rows of the ledger, and this installation has none. " +
