@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // findingCase makes the condition of a finding that no rule raises. Text is what NEEDS ATTENTION says, and from names
@@ -76,7 +76,7 @@ var findingCases = map[string]findingCase{
 	"failed checks": {
 		from: "checkFindings", text: "1 check has failed", level: alerting.LevelWarning,
 		make: func(b *bundle) { // a request that no queue has
-			b.execution(attune.StatusRequested, time.Hour)
+			b.execution(lifecycle.StatusRequested, time.Hour)
 		},
 	},
 	"unread checks": {
@@ -89,7 +89,7 @@ var findingCases = map[string]findingCase{
 func (b *bundle) workflow(paused bool) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "pk.flow")
-	e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	b.exec(`with d as (insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
 			select 'pk.flow', a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1 returning id),
 		a as (update action set workflow_def = (select id from d) where id = $1)
@@ -101,7 +101,7 @@ func (b *bundle) workflow(paused bool) {
 func (b *bundle) question(ago, left string) {
 	b.t.Helper()
 	e := testkit.Execution(b.t, b.store, testkit.Action(b.t, b.store, "pk.ask"),
-		func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+		func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
 	b.exec(`insert into inquiry (execution, status, prompt, created, timeout_at)
 		values ($1, 'pending', 'go on?', now() - $2::interval, now() + $3::interval)`, e.ID, ago, left)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/app"
 )
 
