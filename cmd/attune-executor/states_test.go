@@ -466,8 +466,12 @@ func TestEveryPlaceSaysTheSameAboutABrokerOfItsOwn(t *testing.T) {
 			end: []string{"set_vm_memory_high_watermark", "absolute", "1GB"}, header: "MQ ●",
 		},
 		{
-			begin: []string{"set_disk_free_limit", "900TB"}, says: "the broker blocks publishers (low on disk)",
+			begin: []string{"set_disk_free_limit", "900000GB"}, says: "the broker blocks publishers (low on disk)",
 			end: []string{"set_disk_free_limit", "50MB"}, header: "MQ ●",
+		},
+		{ // maintenance: the management API still answers
+			begin: []string{"eval", "rabbit_maintenance:drain()."}, says: "the broker refuses connections, nothing listens there",
+			end: []string{"eval", "rabbit_maintenance:revive()."}, header: "MQ ✗ no replica connected",
 		},
 		{
 			begin: []string{"stop_app"}, says: "the broker refuses connections, nothing listens there", header: "MQ ✗ down",

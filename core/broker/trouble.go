@@ -58,6 +58,12 @@ func Trouble(err error) phrase.Trouble {
 		if network := phrase.Network(err); network != "" {
 			return phrase.Trouble{Fact: "the broker " + network, Fix: start}
 		}
+		if errors.Is(err, ErrNacked) {
+			return phrase.Trouble{
+				Fact: oneLine(err.Error()),
+				Fix:  "a queue is full or without a leader: look at it, and at max-length and overflow of its policies",
+			}
+		}
 		if errors.Is(err, ErrNotConnected) {
 			return phrase.Trouble{Fact: "the broker is not connected yet", Fix: start}
 		}
