@@ -505,6 +505,9 @@ func TestEveryPlaceSaysTheSameAboutTheManagementAPI(t *testing.T) {
 		"the management API is not available at the moment (503 Service Unavailable)": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		},
+		"the management API does not know what was asked for": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+		},
 		"the management API refuses the login watcher": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 		},
