@@ -439,7 +439,7 @@ func (p *places) sayOfBroker(ready func() string, log *output, says, header stri
 	}
 }
 
-// Alarms, a broker under maintenance, one without its application and one without statistics.
+// Alarms, a broker without its application and one without statistics.
 func TestEveryPlaceSaysTheSameAboutABrokerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "block and stop a broker of the test's own")
@@ -468,10 +468,6 @@ func TestEveryPlaceSaysTheSameAboutABrokerOfItsOwn(t *testing.T) {
 		{
 			begin: []string{"set_disk_free_limit", "900000GB"}, says: "the broker blocks publishers (low on disk)",
 			end: []string{"set_disk_free_limit", "50MB"}, header: "MQ ●",
-		},
-		{ // maintenance: the management API still answers
-			begin: []string{"eval", "rabbit_maintenance:drain()."}, says: "the broker refuses connections, nothing listens there",
-			end: []string{"eval", "rabbit_maintenance:revive()."}, header: "MQ ✗ no replica connected",
 		},
 		{
 			begin: []string{"stop_app"}, says: "the broker refuses connections, nothing listens there", header: "MQ ✗ down",
