@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +27,9 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/migrations"
 	dashboard "github.com/attune-go/attune/tui/app"
 )
 
@@ -59,14 +62,17 @@ func (p *places) command(args ...string) string {
 // doctor is the finding of a check of doctor.
 func (p *places) doctor(check string) string {
 	var report struct {
-		Checks []struct{ Name, Found, Fix string }
+		Checks []struct {
+			Name, Found, Fix string
+			Details          []string
+		}
 	}
 	out := p.command("doctor", "--no-probe", "-o", "json")
 	text, _, _ := strings.Cut(out, "\nerror: ")
 	require.NoError(p.t, json.Unmarshal([]byte(text), &report), out)
 	for _, c := range report.Checks {
 		if c.Name == check {
-			return strings.TrimSuffix(c.Found+": "+c.Fix, ": ")
+			return strings.TrimSuffix(c.Found+": "+c.Fix, ": ") + "\n" + strings.Join(c.Details, "\n")
 		}
 	}
 	return ""
@@ -93,6 +99,15 @@ func (p *places) readiness() (ready, log string) {
 	return fmt.Sprint(state), lines.String()
 }
 
+// readyOf reads the readiness of a program.
+func (p *places) readyOf(address string) func() string {
+	return func() string {
+		state, err := readReadiness(testkit.Context(p.t), address)
+		require.NoError(p.t, err)
+		return fmt.Sprintf("%+v", state)
+	}
+}
+
 // dashboard is the overview of the dashboard.
 func (p *places) dashboard() string {
 	ctx := testkit.Context(p.t)
@@ -104,9 +119,9 @@ func (p *places) dashboard() string {
 	defer management.Close()
 	shot, err := dashboard.Take(ctx, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{
 		Store: st, Broker: monitor.NewManagementReader(management, vhost),
-	}), p.cfg.Alerts, nil), dashboard.Options{}, "", 300, 60)
+	}), p.cfg.Alerts, nil), dashboard.Options{}, "", 900, 60)
 	require.NoError(p.t, err)
-	return shot.Text()
+	return ansi.Strip(shot.Text())
 }
 
 // Command, doctor, readiness, alerts, the log of a start and the dashboard say the same about a database.
@@ -161,18 +176,39 @@ func TestEveryPlaceSaysTheSameAboutADatabase(t *testing.T) {
 			} else {
 				state.at(at)
 			}
-			says := named.Replace(state.says)
-			p := placesAt(t, at.String(), login.AMQPURL, login.ManagementURL)
-			require.Contains(t, p.command("queue", "pause", "pk.a", "--reason", "x"), says)
-			require.Contains(t, p.command("serve"), says, "the log of a start")
-			require.Contains(t, p.doctor("database"), says)
-			ready, _ := p.readiness()
-			require.Contains(t, ready, says)
-			fact := says[:cmp.Or(max(strings.LastIndex(says, ": "), 0), len(says))] // the fix is in a column of its own
-			require.Contains(t, p.command("alerts", "list"), fact)
-			require.Contains(t, p.dashboard(), fact)
+			placesAt(t, at.String(), login.AMQPURL, login.ManagementURL).sayOfDatabase(named.Replace(state.says))
 		})
 	}
+}
+
+// sayOfDatabase asks all places for a sentence about the database.
+func (p *places) sayOfDatabase(says string) {
+	p.t.Helper()
+	require.Contains(p.t, p.command("queue", "pause", "pk.a", "--reason", "x"), says)
+	require.Contains(p.t, p.command("serve"), says, "the log of a start")
+	require.Contains(p.t, p.doctor("database"), says)
+	ready, _ := p.readiness()
+	require.Contains(p.t, ready, says)
+	fact := says[:cmp.Or(max(strings.LastIndex(says, ": "), 0), len(says))] // the fix is in a column of its own
+	require.Contains(p.t, p.command("alerts", "list"), fact)
+	require.Contains(p.t, p.dashboard(), fact)
+}
+
+// A standby is read only, and its promotion ends that.
+func TestEveryPlaceSaysTheSameAboutAStandby(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "read a standby of the test's own")
+	stack := testkit.NewStack(t, func(c *devstack.Config) { c.Durable = true })
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
+	require.NoError(t, err)
+	testkit.Action(t, testkit.OpenStore(t, stack.DatabaseURL()), "pk.a")
+	standby := testkit.StartStandby(t, stack, false)
+	p := placesAt(t, standby.DatabaseURL, stack.AMQPURL(), stack.ManagementURL())
+	p.sayOfDatabase("the database is read only: it is a standby: name the primary in database.url")
+	standby.Promote()
+	require.Contains(t, p.command("queue", "pause", "pk.a", "--reason", "x"), "pause pk.a: 1 changed")
+	require.NotContains(t, p.doctor("database"), "read only")
+	require.NotContains(t, p.dashboard(), "read only")
 }
 
 // A database that is not UTF-8 is refused by migrate, and named by doctor with the same sentence.
@@ -268,6 +304,188 @@ func TestEveryPlaceSaysTheSameAboutABroker(t *testing.T) {
 	}
 }
 
+// The engine runs when the state begins. Its readiness, alerts and log, doctor and dashboard then say it. What commands
+// say of their own connections is tested above; they need few channels, and declare no queues.
+func TestEveryPlaceSaysTheSameAboutABrokerUnderWay(t *testing.T) {
+	t.Parallel()
+	type limited struct {
+		name   string
+		alter  func(t *testing.T, user, vhost string)
+		says   string
+		header string // of the dashboard
+	}
+	const cutOff = "MQ ✗ no replica connected"
+	limit := func(of, name string) func(*testing.T, string, string) {
+		return func(t *testing.T, user, vhost string) {
+			t.Helper()
+			testkit.Manage(t, http.MethodPut, "/api/"+of+"-limits/"+map[string]string{"user": user, "vhost": vhost}[of]+
+				"/"+name, map[string]int{"value": 0}, nil)
+		}
+	}
+	permit := func(write, read string) func(*testing.T, string, string) {
+		return func(t *testing.T, user, vhost string) {
+			t.Helper()
+			testkit.Manage(t, http.MethodPut, "/api/permissions/"+vhost+"/"+user,
+				map[string]string{"configure": ".*", "write": write, "read": read}, nil)
+		}
+	}
+	for _, state := range testkit.Some(t, []limited{
+		{
+			name: "login", header: cutOff, says: "the broker refuses the login USER: correct the user",
+			alter: func(t *testing.T, user, _ string) {
+				t.Helper()
+				testkit.Manage(t, http.MethodPut, "/api/users/"+user,
+					map[string]string{"password": "another", "tags": "monitoring"}, nil)
+			},
+		},
+		{
+			name: "no permission in the virtual host", header: cutOff,
+			says: "the broker refuses the virtual host VHOST to the user USER (",
+			alter: func(t *testing.T, user, vhost string) {
+				t.Helper()
+				testkit.Manage(t, http.MethodDelete, "/api/permissions/"+vhost+"/"+user, nil, nil)
+			},
+		},
+		{
+			name: "connections of the virtual host", header: cutOff, alter: limit("vhost", "max-connections"),
+			says: "the broker refuses the virtual host VHOST to the user USER (NOT_ALLOWED - access to vhost 'VHOST' " +
+				"refused for user 'USER': connection limit (0) is reached): create it",
+		},
+		{
+			name: "connections of the user", header: cutOff, alter: limit("user", "max-connections"),
+			says: "user connection limit (0) is reached): create it, give the user permissions in it, or raise the limits",
+		},
+		{
+			name: "channels of the user", header: cutOff, alter: limit("user", "max-channels"),
+			says: "the broker refuses (NOT_ALLOWED - number of channels opened for user 'USER' has reached the maximum " +
+				"allowed user limit of (0)): raise the limits",
+		},
+		{
+			name: "queues of the virtual host", header: "MQ ●",
+			alter: func(t *testing.T, user, vhost string) {
+				t.Helper()
+				limit("vhost", "max-queues")(t, user, vhost)
+				testkit.Manage(t, http.MethodDelete, "/api/queues/"+vhost+"/attune.inquiry.responses.queue", nil, nil)
+			},
+			says: "queue limit in vhost 'VHOST' (0) is reached): raise the limits of the virtual host",
+		},
+		{
+			name: "no write permission", header: "MQ ●", alter: permit("^$", ".*"),
+			says: "the user of message_queue.url lacks a permission (ACCESS_REFUSED - access to exchange '",
+		},
+		{
+			name: "no read permission", header: "MQ ●", alter: permit(".*", "^$"),
+			says: "the user of message_queue.url lacks a permission (ACCESS_REFUSED - access to queue '",
+		},
+	}, 3) {
+		t.Run(state.name, func(t *testing.T) {
+			t.Parallel()
+			database, amqp := testkit.Database(t), testkit.VHost(t)
+			login := testkit.NewLogin(t, roles.Engine, database, amqp)
+			st := testkit.OpenStore(t, database)
+			p := placesAt(t, login.DatabaseURL, login.AMQPURL, testkit.ManagementURL(t))
+			var log output
+			background(t, &log, p.environ, "serve")
+			ready := p.readyOf("http://" + log.address(t) + "/readyz")
+			testkit.Eventually(t, func() bool { return strings.Contains(ready(), "Status:ready") }, time.Minute)
+
+			vhost := testkit.VHostName(t, amqp)
+			state.alter(t, login.Name, url.PathEscape(vhost))
+			if state.header == cutOff || strings.Contains(state.name, "read") {
+				testkit.Eventually(t, func() bool { // the list of connections is late
+					var open []struct{ Name string }
+					testkit.Manage(t, http.MethodGet, "/api/vhosts/"+url.PathEscape(vhost)+"/connections", nil, &open)
+					for _, connection := range open {
+						testkit.Cut(t, connection.Name)
+					}
+					return !strings.Contains(ready(), "Status:ready")
+				}, time.Minute)
+			}
+			if strings.Contains(state.name, "write") {
+				testkit.Exec(t, st, `insert into outbox
+					(created, message_ids, exchanges, routing_keys, message_types, bodies, traces) values (now() - interval '1 minute',
+					'{m}', '{attune.executions}', '{execution.requested}', '{ExecutionRequested}', array['{}'::bytea], '{""}')`)
+			}
+			says := strings.NewReplacer("USER", login.Name, "VHOST", vhost).Replace(state.says)
+			p.sayOfBroker(ready, &log, says, state.header)
+		})
+	}
+}
+
+// sayOfBroker waits until the places say a sentence about the broker of a running engine.
+func (p *places) sayOfBroker(ready func() string, log *output, says, header string) {
+	p.t.Helper()
+	for _, place := range []struct {
+		name, says string
+		read       func() string
+	}{
+		{"readiness", says, ready},
+		{"log", says, log.String},
+		{"alerts", says, func() string { return p.command("alerts", "list") }},
+		{"dashboard", says, p.dashboard},
+		{"header", header, p.dashboard},
+		{"doctor", says, func() string { return p.doctor("replicas") }},
+	} {
+		last := ""
+		defer func() {
+			if p.t.Failed() {
+				p.t.Logf("%s says %s", place.name, last)
+			}
+		}()
+		testkit.Eventually(p.t, func() bool {
+			last = place.read()
+			return strings.Contains(last, place.says)
+		}, 30*time.Second, place.name)
+	}
+}
+
+// Alarms, a broker without its application and one without statistics.
+func TestEveryPlaceSaysTheSameAboutABrokerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "block and stop a broker of the test's own")
+	stack := testkit.NewStack(t)
+	ctl := func(args ...string) {
+		t.Helper()
+		_, err := stack.Rabbitmqctl(testkit.Context(t), args...)
+		require.NoError(t, err)
+	}
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
+	require.NoError(t, err)
+	p := placesAt(t, stack.DatabaseURL(), stack.AMQPURL(), stack.ManagementURL())
+	var log output
+	background(t, &log, p.environ, "serve")
+	ready := p.readyOf("http://" + log.address(t) + "/readyz")
+	isReady := func() bool { return strings.Contains(ready(), "Status:ready") }
+	testkit.Eventually(t, isReady, time.Minute)
+	for _, state := range []struct {
+		begin, end   []string
+		says, header string
+	}{
+		{
+			begin: []string{"set_vm_memory_high_watermark", "0.00001"}, says: "the broker blocks publishers (low on memory)",
+			end: []string{"set_vm_memory_high_watermark", "absolute", "1GB"}, header: "MQ ●",
+		},
+		{
+			begin: []string{"set_disk_free_limit", "900000GB"}, says: "the broker blocks publishers (low on disk)",
+			end: []string{"set_disk_free_limit", "50MB"}, header: "MQ ●",
+		},
+		{
+			begin: []string{"stop_app"}, says: "the broker refuses connections, nothing listens there", header: "MQ ✗ down",
+			end: []string{"start_app"},
+		},
+	} {
+		ctl(state.begin...)
+		p.sayOfBroker(ready, &log, state.says, state.header)
+		ctl(state.end...)
+		testkit.Eventually(t, isReady, time.Minute, "the state ends by itself")
+	}
+	ctl("eval", "application:set_env(rabbitmq_management_agent, disable_metrics_collector, true).")
+	const off = "the management API counts nothing: its statistics are off on this node"
+	require.Contains(t, p.doctor("management"), off)
+	require.Contains(t, p.dashboard(), "MQ ●")
+	require.NotContains(t, p.command("doctor"), "✗ management")
+}
+
 // Each answer that is not one of a management API has a name, in doctor and in the dashboard.
 func TestEveryPlaceSaysTheSameAboutTheManagementAPI(t *testing.T) {
 	t.Parallel()
@@ -282,6 +500,9 @@ func TestEveryPlaceSaysTheSameAboutTheManagementAPI(t *testing.T) {
 		},
 		"the management API is not available at the moment (503 Service Unavailable)": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"the management API does not know what was asked for": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
 		},
 		"the management API refuses the login watcher": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -187,12 +187,13 @@ func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Bro
 ) *api.Server {
 	deps.Setting = "--metrics"
 	deps.Ready = func(ctx context.Context) []api.Check {
-		state, database := link.State(), store.Trouble(st.Check(ctx)).String()
+		state, trouble := link.State(), link.Trouble().String()
+		database := store.Trouble(st.Check(ctx)).String()
 		checks := []api.Check{
 			{Name: "database", OK: database == "", Detail: database},
 			{
-				Name: "broker", OK: state == broker.StateConnected,
-				Detail: cmp.Or(link.Trouble().String(), state.String()),
+				Name: "broker", OK: state == broker.StateConnected && trouble == "",
+				Detail: cmp.Or(trouble, state.String()),
 			},
 		}
 		if trouble := health().Trouble; trouble != "" {

@@ -137,24 +137,30 @@ func FoldBroker(found []Finding, cause int) []Finding {
 	if cause < 0 {
 		return found
 	}
-	var before, after, follow []Finding
+	first := found[cause]
+	var others, follow []Finding
 	for i, f := range found {
 		switch {
 		case i == cause:
 		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" &&
 			slices.Contains(config.MeasuresFrom(config.FromBroker), f.About):
-			f.Cause = found[cause].Text
+			f.Cause = first.Text
 			if f.Rule == "no_active_workers" {
 				f.Hint = hintCutOff
 			}
+			if f.Level.Rank() < first.Level.Rank() {
+				first.Level = f.Level // of what it explains only the cause is counted
+			}
 			follow = append(follow, f)
-		case i < cause:
-			before = append(before, f)
 		default:
-			after = append(after, f)
+			others = append(others, f)
 		}
 	}
-	return slices.Concat(before, found[cause:cause+1], follow, after)
+	at := slices.IndexFunc(others, func(f Finding) bool { return f.Level.Rank() > first.Level.Rank() })
+	if at < 0 {
+		at = len(others)
+	}
+	return slices.Concat(others[:min(at, cause)], []Finding{first}, follow, others[min(at, cause):])
 }
 
 func findings(verdicts []Condition) []Finding {

@@ -381,8 +381,8 @@ var cases = map[string]alertCase{
 	},
 	"outbox_age": {
 		make: func(b *bundle) {
-			b.exec(`insert into outbox (created, message_ids, exchanges, routing_keys, message_types, bodies, traces)
-				values (now() - interval '31 seconds', '{}', '{}', '{}', '{}', '{}', '{}')`)
+			b.exec(`insert into outbox (created, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+				values (now() - interval '31 seconds', 'a queue is full', '{}', '{}', '{}', '{}', '{}', '{}')`)
 		},
 		undo: func(b *bundle) { b.exec(`delete from outbox`) },
 	},

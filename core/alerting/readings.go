@@ -93,7 +93,11 @@ var readings = []struct {
 	{"count what ended", readEnds},
 	{"look at the outbox", func(ctx context.Context, tx *store.Tx, r *measuring) error {
 		oldest, err := tx.AlertOutbox(ctx)
-		r.set("outbox_age", max(oldest, 0), "")
+		detail := ""
+		if oldest.Reason != "" {
+			detail = ": " + oldest.Reason
+		}
+		r.set("outbox_age", max(oldest.Oldest, 0), detail)
 		return err
 	}},
 	{"look at the workers", readWorkers},

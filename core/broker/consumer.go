@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -93,6 +94,7 @@ func (c *Consumer) Subscribed() bool { return c.subscribed.Load() }
 
 func (c *Consumer) run(ctx context.Context) {
 	cfg := c.link.broker.cfg
+	defer c.link.note(c.cfg.Queue, nil)
 	pauses := newBackOff(cfg)
 	logged := ""
 	for ctx.Err() == nil && (c.cfg.Await == nil || c.cfg.Await(ctx)) {
@@ -119,17 +121,19 @@ func (c *Consumer) run(ctx context.Context) {
 			level = slog.LevelDebug
 		}
 		logged = err.Error()
-		c.restore(ctx, err)
+		c.link.note(c.cfg.Queue, cmp.Or(c.restore(ctx, err), err))
 		pause := pauses.NextBackOff()
-		c.logger.Log(ctx, level, "Queue is not being consumed", "queue", c.cfg.Queue, "pause", pause, "error", err)
+		c.logger.Log(ctx, level, "Queue is not being consumed",
+			"queue", c.cfg.Queue, "pause", pause, "problem", Trouble(err).String(), "error", err)
 		supervise.Sleep(ctx, pause)
 	}
 }
 
-func (c *Consumer) restore(ctx context.Context, cause error) {
+// restore declares a queue that is gone, and returns why it could not.
+func (c *Consumer) restore(ctx context.Context, cause error) error {
 	_, missing := refusal(cause, amqp.NotFound)
 	if c.cfg.Restore == nil || !missing && !errors.Is(cause, errCancelled) {
-		return
+		return nil
 	}
 	before, err := c.link.broker.QueueState(ctx, c.cfg.Queue)
 	if err == nil && !before.Exists {
@@ -137,10 +141,12 @@ func (c *Consumer) restore(ctx context.Context, cause error) {
 	}
 	switch {
 	case err != nil:
-		c.logger.WarnContext(ctx, "Queue is missing and could not be declared", "queue", c.cfg.Queue, "error", err)
+		c.logger.WarnContext(ctx, "Queue is missing and could not be declared",
+			"queue", c.cfg.Queue, "problem", Trouble(err).String(), "error", err)
 	case !before.Exists:
 		c.link.broker.recreated(ctx, c.cfg.Queue, cause)
 	}
+	return err
 }
 
 func (c *Consumer) serve(ctx context.Context) error {
@@ -153,6 +159,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.link.note(c.cfg.Queue, nil)
 	c.mark(true)
 	defer c.mark(false)
 	select {

@@ -19,7 +19,9 @@ type Overview struct {
 	ErlangVersion   string `json:"erlang_version"`
 	ClusterName     string `json:"cluster_name"`
 	Node            string `json:"node"`
-	Totals          struct {
+	// StatisticsOff says that the broker counts nothing and knows no state of connections.
+	StatisticsOff bool `json:"disable_stats"`
+	Totals        struct {
 		Ready   *int `json:"messages_ready"`
 		Unacked *int `json:"messages_unacknowledged"`
 	} `json:"queue_totals"`

@@ -1,9 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,13 +32,27 @@ type link struct {
 	// blockedBy is the exhausted resource of the last block; guarded by mu.
 	blockedBy string
 	server    string // broker of the last connection; guarded by mu
+	// refused is what the broker refuses while the connection is up, by queue or exchange; guarded by mu.
+	refused map[string]refused
 }
+
+// refused is a refusal of something that is tried again.
+type refused struct {
+	err         error
+	first, last time.Time
+}
+
+// refusedFor is how long a refusal counts that is not repeated.
+const refusedFor = 2 * time.Minute
 
 // consumePurpose names the connection that receives deliveries.
 const consumePurpose = "consume"
 
 func newLink(b *Broker, purpose string) *link {
-	return &link{broker: b, purpose: purpose, attempted: make(chan struct{}), changed: make(chan struct{})}
+	return &link{
+		broker: b, purpose: purpose, attempted: make(chan struct{}), changed: make(chan struct{}),
+		refused: map[string]refused{},
+	}
 }
 
 // lasting is how long a connection must have lasted for its loss to count as a new incident.
@@ -148,6 +165,21 @@ func (l *link) set(conn *connection, cause error) {
 	}
 }
 
+// note records that the broker refused the use of a queue or an exchange, or with nil that it works.
+func (l *link) note(object string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		delete(l.refused, object)
+		return
+	}
+	if _, answered := refusal(err, amqp.AccessRefused, amqp.NotFound, amqp.ResourceLocked, amqp.PreconditionFailed,
+		amqp.NotAllowed, amqp.ResourceError); answered {
+		now, before := time.Now(), l.refused[object]
+		l.refused[object] = refused{err, cmp.Or(before.first, now), now}
+	}
+}
+
 func (l *link) announceLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -223,7 +255,7 @@ type Link struct {
 	Blocked bool
 	// Blocks is the exhausted resource meanwhile.
 	Blocks string
-	// Trouble is why the connection is down or blocked; empty while it works.
+	// Trouble is why the connection is down or blocked, or what the broker refuses on it; empty while it works.
 	Trouble phrase.Trouble
 	// Since is when the state began. It is zero before the first attempt to connect.
 	Since time.Time
@@ -247,6 +279,12 @@ func (l *link) describe() Link {
 		d.Trouble = Trouble(ErrNotConnected)
 	case l.conn.blocked.Load():
 		d.Blocked, d.Blocks, d.Trouble = true, l.blockedBy, Trouble(&BlockedError{l.blockedBy})
+	default:
+		for _, object := range slices.Sorted(maps.Keys(l.refused)) {
+			if r := l.refused[object]; d.Trouble.Fact == "" && time.Since(r.last) < refusedFor {
+				d.Trouble, d.Since = Trouble(r.err), r.first
+			}
+		}
 	}
 	return d
 }

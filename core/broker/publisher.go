@@ -169,6 +169,12 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) []Outcome {
 	if f.apart != nil {
 		f.apart.discard()
 	}
+	for i := range messages {
+		// What is sent alone goes where an operator or another program wants it.
+		if o := &f.outcomes[i]; !messages[i].Alone && (o.Status == Confirmed || o.Status == Nacked) {
+			p.link.note(messages[i].Exchange, o.Err)
+		}
+	}
 	p.metrics.outcomes(f.outcomes)
 	return f.outcomes
 }

@@ -58,6 +58,12 @@ func Trouble(err error) phrase.Trouble {
 		if network := phrase.Network(err); network != "" {
 			return phrase.Trouble{Fact: "the broker " + network, Fix: start}
 		}
+		if errors.Is(err, ErrNacked) {
+			return phrase.Trouble{
+				Fact: oneLine(err.Error()),
+				Fix:  "a queue is full or without a leader: look at it, and at max-length and overflow of its policies",
+			}
+		}
 		if errors.Is(err, ErrNotConnected) {
 			return phrase.Trouble{Fact: "the broker is not connected yet", Fix: start}
 		}
@@ -155,6 +161,11 @@ func (e *ManagementError) trouble() phrase.Trouble {
 			Fact: "the management API does not know what was asked for" + said,
 			Fix:  "correct " + key + ", and the virtual host in message_queue.url",
 		}
+	case e.statisticsOff():
+		return phrase.Trouble{
+			Fact: "the management API counts nothing: its statistics are off on this node",
+			Fix:  "leave it so, or set management_agent.disable_metrics_collector = false in rabbitmq.conf",
+		}
 	case code >= 300 && code < 400:
 		return phrase.Trouble{
 			Fact: "the management API redirects" + said, Fix: "name the address where it leads in " + key,
@@ -170,4 +181,15 @@ func (e *ManagementError) trouble() phrase.Trouble {
 			Fix:  "look into the log of the broker",
 		}
 	}
+}
+
+// statisticsOff reports the answer to requests for what a node does not collect.
+func (e *ManagementError) statisticsOff() bool {
+	return e.StatusCode == http.StatusBadRequest && strings.Contains(e.Reason, "Stats in management UI are disabled")
+}
+
+// StatisticsOff reports whether the management API did not answer because its statistics are off.
+func StatisticsOff(err error) bool {
+	answer, ok := errors.AsType[*ManagementError](err)
+	return ok && answer.statisticsOff()
 }

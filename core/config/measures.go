@@ -132,7 +132,7 @@ var measures = []Measure{
 		Name: "outbox_age", Unit: UnitSeconds, View: "overview", From: FromDatabase,
 		About:   "Age of the oldest committed message without a confirmation of the broker.",
 		Why:     "Dispatched executions do not reach their workers: the broker is unreachable or blocks.",
-		Summary: "a committed message waits {value} for the broker",
+		Summary: "a committed message waits {value} for the broker{detail}",
 		Hint:    "look at the broker and at the connections of the replicas",
 	},
 	{

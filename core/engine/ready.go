@@ -140,6 +140,7 @@ func (e *Engine) brokerReady() api.Check {
 	check := api.Check{Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}
 	for _, link := range e.broker.Links() {
 		if link.Trouble.Fact != "" && !link.Since.IsZero() {
+			check.OK = false
 			check.Detail = link.Trouble.String() + " (since " + moment(link.Since) + ")"
 		}
 	}

@@ -326,6 +326,9 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 		b.Queues = append(b.Queues, brokerQueue(&queues[i]))
 	}
 	b.Node, b.Version = overview.Node, overview.RabbitMQVersion
+	if overview.StatisticsOff {
+		b.BlockedUnknown = "the statistics of the management API are off"
+	}
 	for _, a := range alarms {
 		b.Alarms = append(b.Alarms, a.Resource+" on "+a.Node)
 	}

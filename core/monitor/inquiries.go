@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"

@@ -242,7 +242,7 @@ const recreatedFor = 10 * time.Minute
 func (r *Replica) Troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
-	starting := r.LastSeen.Sub(r.Started) < startTimeout
+	starting, refused := r.LastSeen.Sub(r.Started) < startTimeout, false
 	for _, link := range r.Details.Connections {
 		switch {
 		case link.Blocked:
@@ -250,10 +250,14 @@ func (r *Replica) Troubles() (list []string) {
 		case !link.Up && !starting:
 			add("no %s connection to the broker since %s (%s)", link.Purpose, phrase.Span(now.Sub(link.Since)),
 				link.Reason)
+		case link.Up && link.Reason != "":
+			refused = true
+			add("refused on its %s connection to the broker since %s (%s)", link.Purpose,
+				phrase.Span(now.Sub(link.Since)), link.Reason)
 		}
 	}
 	held := len(r.Details.Installation) > 0 // a problem of its own
-	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting && !held {
+	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting && !held && !refused {
 		add("does not consume %s", strings.Join(silent, ", "))
 	}
 	for _, one := range r.Details.Recreated {

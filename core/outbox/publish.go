@@ -171,7 +171,7 @@ func (r *Relay) again(l *lane, rows []row) {
 func (r *Relay) split(ctx context.Context, each row, left, returned []Message, reason error) {
 	text := "not confirmed"
 	if reason != nil {
-		text = reason.Error()
+		text = broker.Trouble(reason).String()
 	}
 	r.logger.WarnContext(telemetry.Often(ctx), "Messages were not delivered",
 		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey,

@@ -156,14 +156,21 @@ func (q *Queries) AlertMarks(ctx context.Context) (AlertMarksRow, error) {
 }
 
 const AlertOutbox = `-- name: AlertOutbox :one
-SELECT coalesce((SELECT extract(epoch FROM now() - o.created) FROM outbox o ORDER BY o.id LIMIT 1), 0)::float8 AS oldest
+SELECT coalesce(extract(epoch FROM now() - o.created), 0)::float8 AS oldest, coalesce(o.last_error, '')::text AS reason
+FROM (SELECT) one LEFT JOIN (SELECT created, last_error FROM outbox ORDER BY id LIMIT 1) o ON true
 `
 
-func (q *Queries) AlertOutbox(ctx context.Context) (float64, error) {
+type AlertOutboxRow struct {
+	Oldest float64
+	Reason string
+}
+
+// How long the oldest message waits, and why the broker did not take it; zero without one.
+func (q *Queries) AlertOutbox(ctx context.Context) (AlertOutboxRow, error) {
 	row := q.db.QueryRow(ctx, AlertOutbox)
-	var oldest float64
-	err := row.Scan(&oldest)
-	return oldest, err
+	var i AlertOutboxRow
+	err := row.Scan(&i.Oldest, &i.Reason)
+	return i, err
 }
 
 const AlertRetries = `-- name: AlertRetries :one

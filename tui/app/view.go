@@ -121,6 +121,8 @@ func (m *Model) sourceState(name string, feed screen.Feed) string {
 		return name + " " + e.Paint(theme.Warn, "? unread "+widget.Short(e.Clock.Sub(fresh.Since)))
 	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
+	case feed == screen.FeedBroker && e.Data.Overview.CutOff():
+		return name + " " + e.Paint(theme.Bad, "✗ no replica connected")
 	case m.paused: // the source answers, and the data has this age
 		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
 	case condition == screen.Old:

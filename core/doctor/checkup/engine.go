@@ -172,9 +172,9 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 		return failed("stop the other engine: two of different kinds must not run at once",
 			"another program consumes from the engine's queues").
 			with(others...), nil
-	case v.wires == nil:
-		return passed("no more consumers than replicas").with("who they are is not seen without the management API"),
-			nil
+	case v.wires == nil || v.wires.uncounted.Fact != "":
+		return passed("no more consumers than replicas").with(
+			"who they are is not seen without the management API and its statistics"), nil
 	}
 	return passed("none consumes from the engine's queues"), nil
 }

@@ -170,6 +170,7 @@ type wires struct {
 	queues    map[string]broker.QueueInfo
 	bindings  map[broker.Binding]bool
 	consumers []broker.QueueConsumer
+	uncounted phrase.Trouble // why consumers are unknown, if they are
 }
 
 const unseen = "arguments, bindings and the consumers of others are not seen"
@@ -188,6 +189,9 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 	}
 	v.wires = w
 	f := passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings))
+	if w.uncounted.Fact != "" {
+		f.Found, f.Fix = f.Found+"; "+w.uncounted.Fact, w.uncounted.Fix
+	}
 	if unencrypted(v.Config.MessageQueue.ManagementURL) {
 		f.Found += "; not encrypted: it sends the password as clear text"
 		f.Fix = "give the management API TLS and name it with https:// in " + key
@@ -215,7 +219,9 @@ func readWires(ctx context.Context, management *broker.Management) (*wires, erro
 			w.bindings[broker.Binding{Source: r.Source, Queue: r.Destination, RoutingKey: r.Key}] = true
 		}
 	}
-	if w.consumers, err = management.Consumers(ctx); err != nil {
+	if w.consumers, err = management.Consumers(ctx); broker.StatisticsOff(err) {
+		w.uncounted = broker.Trouble(err)
+	} else if err != nil {
 		return nil, err
 	}
 	return w, nil

@@ -62,7 +62,9 @@ JOIN execution_admission_state s ON s.id = b.state_id
 WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'waiting for a worker: % busy';
 
 -- name: AlertOutbox :one
-SELECT coalesce((SELECT extract(epoch FROM now() - o.created) FROM outbox o ORDER BY o.id LIMIT 1), 0)::float8 AS oldest;
+-- How long the oldest message waits, and why the broker did not take it; zero without one.
+SELECT coalesce(extract(epoch FROM now() - o.created), 0)::float8 AS oldest, coalesce(o.last_error, '')::text AS reason
+FROM (SELECT) one LEFT JOIN (SELECT created, last_error FROM outbox ORDER BY id LIMIT 1) o ON true;
 
 -- name: AlertRules :many
 -- Rules that failed in the last 15 minutes, of a bounded number of the newest enforcements and
