@@ -50,12 +50,13 @@ func TestLinksOfPagesLead(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
 	require.NoError(t, err)
 	for _, folder := range []string{"docs", "deploy", "lab"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+		err = filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
 			if strings.HasSuffix(path, ".md") {
 				pages = append(pages, path)
 			}
 			return err
-		}))
+		})
+		require.NoError(t, err)
 	}
 	require.Greater(t, len(pages), 50)
 	index, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
