@@ -103,11 +103,9 @@ var metricsIntroduction = strings.ReplaceAll(`# Metrics
 
     curl -s localhost:8080/metrics | grep attune_
 
-Which metrics has an engine? '/metrics' also has those of the Go runtime and of the process. Names that end in '_total' are
-counters, the others gauges or, if so marked, histograms. Of several replicas, add up the metrics that each counts for
-itself ('sum'). If a metric says that every replica shows the same, take the largest ('max'). A gauge without a known
-value is not shown: unknown is not zero. [Alerts](alerts.md) and the [dashboards of Grafana](observability.md#grafana) use
-them.
+Which metrics has an engine? Names that end in '_total' are counters, the others gauges or, if so marked, histograms. Of
+several replicas, add up the metrics that each counts for itself ('sum'). If a metric says that every replica shows the
+same, take the largest ('max'). A gauge without a known value is not shown: unknown is not zero.
 
 Attune publishes these: 'attune_execution_timeouts_total', 'attune_worker_downtime_seconds', 'attune_dead_letter_*',
 'attune_requested_to_running_seconds', 'attune_worker_heartbeat_age_seconds', 'attune_workers' and
