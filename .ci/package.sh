@@ -98,7 +98,8 @@ for target in $targets; do
 		put 755 "$tree/attune-executor" "$tree/attune-tui" "$root/usr/bin"
 		put 644 deploy/systemd/* "$root/usr/lib/systemd/system"
 		put 644 docs/man/attune-executor.1 docs/man/attune-tui.1 "$root/usr/share/man/man1"
-		put 644 README.md docs/*.md "$root/usr/share/doc/attune"
+		put 644 README.md "$root/usr/share/doc/attune"
+		put 644 docs/*.md "$root/usr/share/doc/attune/docs"
 		put 644 CHANGELOG.md "$root/usr/share/doc/attune"
 		printf 'attune (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz says what changed.\n\n -- %s  %s\n' "$VERSION" \
 			"$(sed -n 's/^maintainer: //p' deploy/package/nfpm.yaml)" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" \

@@ -35,7 +35,7 @@ func TestRunbook(t *testing.T) {
 	require.NoError(t, err)
 	script := prepared
 	all := shellBlocks.FindAllStringSubmatch(string(page), -1)
-	require.Len(t, all, strings.Count(string(page), "\n## ")-3, "each symptom has commands")
+	require.Len(t, all, strings.Count(string(page), "\n## ")-1, "each symptom has commands")
 	for i, block := range all {
 		script += "echo '@@ " + strconv.Itoa(i) + "'\n" + block[1]
 	}

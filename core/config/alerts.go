@@ -19,7 +19,7 @@ import (
 type AlertRule struct {
 	// Evaluate this rule.
 	Enabled bool `key:"enabled"`
-	// Measure that the rule compares; [alerts.md](alerts.md) explains each.
+	// Measure that the rule compares; docs/alerts.md explains each.
 	Measure string `key:"measure"`
 	// The alert is raised above this value: seconds for ages and waits, a share of 1 for ratios.
 	Above float64 `key:"above" range:"0..1000000000000"`

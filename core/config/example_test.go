@@ -132,7 +132,10 @@ func exemplifyRules(t *testing.T, out *strings.Builder, comments map[string]stri
 	t.Helper()
 	writeComment(out, "  ", "Rules by name. Change a built-in rule by its name; a new name adds a rule. The keys of a rule:")
 	for field := range reflect.TypeFor[config.AlertRule]().Fields() {
-		comment := strings.ReplaceAll(comments["AlertRule."+field.Name], "[alerts.md](alerts.md)", "docs/alerts.md")
+		comment := comments["AlertRule."+field.Name]
+		if allowed := field.Tag.Get("oneof"); allowed != "" {
+			comment += " Allowed: " + strings.ReplaceAll(allowed, " ", ", ") + "."
+		}
 		writeComment(out, "  ", field.Tag.Get("key")+": "+comment)
 	}
 	rules := config.Default().Alerts

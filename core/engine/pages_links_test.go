@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,17 +43,30 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// Every link of a page leads to a file, and to a heading of it.
+// Every link of a page leads to a file, and to a heading of it; the index of docs names every page there.
 func TestLinksOfPagesLead(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
 	require.NoError(t, err)
-	pages = append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md"))
-	require.Greater(t, len(pages), 20)
+	for _, folder := range []string{"docs", "deploy", "lab"} {
+		err = filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".md") {
+				pages = append(pages, path)
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	require.Greater(t, len(pages), 50)
+	index, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
+	require.NoError(t, err)
 	for _, from := range pages {
 		text, err := os.ReadFile(from)
 		require.NoError(t, err)
+		if name := filepath.Base(from); filepath.Base(filepath.Dir(from)) == "docs" && name != "README.md" {
+			require.Contains(t, string(index), "]("+name+")", "the index of the pages")
+		}
 		for _, m := range links.FindAllStringSubmatch(string(text), -1) {
 			if elsewhere.MatchString(m[1]) {
 				continue

@@ -23,25 +23,6 @@ func between(t *testing.T, page, mark, text string) string {
 	return head + open + text + end + tail
 }
 
-func TestTheManualShowsTheKeysAndAFrame(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "dashboard.md")
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
-	frame, err := os.ReadFile(filepath.Join("testdata", "queues_80x24.golden"))
-	require.NoError(t, err)
-	want := between(t, string(page), "keys", keymap.Manual())
-	want = between(t, want, "frame", "```text\n"+string(frame)+"```\n")
-	menu, err := os.ReadFile(filepath.Join("testdata", "act_menu_80x24.golden"))
-	require.NoError(t, err)
-	want = between(t, want, "menu", "```text\n"+string(menu)+"```\n")
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
-		return
-	}
-	require.Equal(t, want, string(page), "run the test with -update")
-}
-
 func TestTheManualPageShowsTheKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "..", "docs", "man", "attune-tui.1")

@@ -2,6 +2,7 @@ package keymap
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,18 @@ func roffGroup(title, group string, table []Binding) string {
 		return ""
 	}
 	return ".SS " + title + "\n" + text.String()
+}
+
+// Where lists the scopes of a binding.
+func (b Binding) Where() string {
+	if slices.Contains(b.Scopes, Everywhere) {
+		return "everywhere"
+	}
+	names := make([]string, len(b.Scopes))
+	for i, s := range b.Scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
 }
 
 var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
