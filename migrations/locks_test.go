@@ -355,7 +355,7 @@ func TestAnInterruptedIndexBuildIsBuiltAgain(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	opts := migrations.Options{URL: testkit.AdoptedDatabase(t), Schema: testkit.Schema}
-	_, err := migrations.Down(ctx, opts, 31)
+	_, err := migrations.Down(ctx, opts, 107)
 	require.NoError(t, err)
 	conn := connect(t, opts)
 	exec(t, conn, "CREATE INDEX attune_execution_action ON execution (action, id)")
