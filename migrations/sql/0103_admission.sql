@@ -47,6 +47,7 @@ ALTER TABLE execution_admission_state
     ADD COLUMN IF NOT EXISTS resumed_at timestamptz,
     SET (fillfactor = 10, autovacuum_vacuum_threshold = 50,
          autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+COMMIT AND CHAIN;
 ALTER TABLE queue_stats SET (fillfactor = 10, autovacuum_vacuum_threshold = 50,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
