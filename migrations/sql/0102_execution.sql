@@ -101,9 +101,9 @@ CREATE OR REPLACE TRIGGER attune_10_terminal_guard
              OR (NEW.worker IS NOT NULL AND NEW.worker IS DISTINCT FROM OLD.worker)))
     EXECUTE FUNCTION attune_refuse_late_write();
 
+COMMIT AND CHAIN;
 -- execution_retry has the one execution that repeats a failed one. It waits without a slot until it is due.
 -- avoid are the workers on which earlier attempts have failed.
-COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS execution_retry (
     failed       bigint PRIMARY KEY REFERENCES execution (id) ON DELETE CASCADE,
     execution    bigint NOT NULL UNIQUE,
@@ -167,9 +167,9 @@ CREATE OR REPLACE TRIGGER attune_secrets_go_along
     AFTER DELETE ON enforcement REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION attune_secrets_go_along();
 
+COMMIT AND CHAIN;
 -- attune_expect makes a batch atomic: a statement that changed another number of rows than planned raises AT001,
 -- which rolls its transaction back.
-COMMIT AND CHAIN;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION attune_expect(actual bigint, expected bigint, what text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$

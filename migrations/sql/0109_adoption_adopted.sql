@@ -17,7 +17,7 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_finished
     ON execution ((CASE WHEN attune_terminal(status) THEN status END), id DESC)
     WHERE (CASE WHEN attune_terminal(status) THEN status END) IS NOT NULL;
 RESET lock_timeout;
--- Installations usually have both under a name of their own. Without them, matching would read whole tables.
+-- An installation may have such indexes under other names. Without them, matching would read whole tables.
 -- +goose StatementBegin
 DO $$
 BEGIN
