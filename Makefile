@@ -16,9 +16,9 @@ TEST_SCHEMA  ?= adopted
 # The engine with which make bench compares: the last commit before the second design
 # of its hot path. Empty compares with none.
 BENCH_BEFORE ?= f95f127
-# The program that make upgrade upgrades from, and goes back to: until there is a release, the last
-# commits before the newest migrations.
-UPGRADE_BEFORE ?= d927634b 0f252e7f
+# The releases that make upgrade upgrades from, and goes back to. No migration upgrades what is older than
+# the first one.
+UPGRADE_BEFORE ?=
 # What is built does not name the folder it was built in, and so a second clone
 # finds most of it in the build cache.
 GOFLAGS += -trimpath
@@ -128,7 +128,8 @@ chaos: install build ## the long courses of all tests, which make test has in sh
 	@ATTUNE_SLOW_TESTS=1 TEST_PARALLEL=1 TEST_TIMEOUT=60m sh .ci/test.sh $(TEST_ARGS)
 
 .PHONY: upgrade
-upgrade: install build ## upgrade from each program of UPGRADE_BEFORE to this one under load, and go back, in three minutes
+upgrade: install build ## upgrade from each release of UPGRADE_BEFORE to this one under load, and go back, in three minutes
+	@[ -n "$(UPGRADE_BEFORE)" ] || echo "there is no release yet: nothing to upgrade from"
 	@for commit in $(UPGRADE_BEFORE); do \
 		before=$$(sh .ci/release.sh $$commit) || exit 1; \
 		[ -n "$$before" ] || { echo "commit $$commit is not in this copy: nothing to upgrade from" >&2; exit 1; }; \

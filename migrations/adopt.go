@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -53,8 +52,7 @@ func (l Lack) Script(schema string) string {
 	return "SET search_path TO " + pgx.Identifier{schema}.Sanitize() + ";\n" + strings.Join(l.Remedies, ";\n") + ";\n"
 }
 
-// adopt compares the schema with the engine's needs, and records the base files of existing tables as
-// applied.
+// adopt compares the schema with the engine's needs, and records that its published tables are adopted.
 func (s *session) adopt(ctx context.Context, result *Result) error {
 	lack, err := s.compare(ctx)
 	if err != nil {
@@ -72,25 +70,21 @@ func (s *session) adopt(ctx context.Context, result *Result) error {
 	if len(result.WorkQueues) > 0 && !s.opts.WithoutWorkQueues {
 		return &WorkQueuesError{Schema: s.opts.Schema, Queues: result.WorkQueues}
 	}
-	versions, err := s.presentBase(ctx)
-	if err != nil {
-		return err
-	}
 	tx, err := s.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin adoption: %w", err)
 	}
-	if err := recordAdoption(ctx, tx, versions); err != nil {
+	if err := recordAdoption(ctx, tx); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit adoption: %w", err)
 	}
-	s.opts.Logger.Info("Existing Attune schema adopted", "schema", s.opts.Schema, "base_files", len(versions))
+	s.opts.Logger.Info("Existing Attune schema adopted", "schema", s.opts.Schema)
 	return nil
 }
 
-func recordAdoption(ctx context.Context, tx *sql.Tx, versions []int64) error {
+func recordAdoption(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `CREATE TABLE attune_schema_origin (
 		origin  text PRIMARY KEY CHECK (origin IN ('own', 'adopted')),
 		created timestamptz NOT NULL DEFAULT now())`)
@@ -107,35 +101,10 @@ func recordAdoption(ctx context.Context, tx *sql.Tx, versions []int64) error {
 	if err := versionStore.CreateVersionTable(ctx, tx); err != nil {
 		return fmt.Errorf("create version table: %w", err)
 	}
-	for _, v := range append([]int64{0}, versions...) {
-		if err := versionStore.Insert(ctx, tx, database.InsertRequest{Version: v}); err != nil {
-			return fmt.Errorf("record version %d: %w", v, err)
-		}
+	if err := versionStore.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil {
+		return fmt.Errorf("fill version table: %w", err)
 	}
 	return nil
-}
-
-// presentBase returns the base files that adoption records as applied: all except the history's, if the
-// installation writes none. The tables of work queues and of the audit log, present or not, belong to the
-// installation.
-func (s *session) presentBase(ctx context.Context) ([]int64, error) {
-	history := true
-	for _, table := range historyTables {
-		exists, err := s.hasTable(ctx, table)
-		if err != nil {
-			return nil, err
-		}
-		history = history && exists
-	}
-	names, _ := fs.Glob(embedded, "sql/*.sql") // the pattern is constant and valid
-	var versions []int64
-	for _, name := range names {
-		v, err := goose.NumericComponent(name)
-		if err == nil && v < firstAdditive && (history || v != historyFile) {
-			versions = append(versions, v)
-		}
-	}
-	return versions, nil
 }
 
 // compare returns the differences between the schema and the engine's needs.

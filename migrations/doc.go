@@ -1,8 +1,10 @@
 // Package migrations contains the database schema and migrates databases to it.
 //
-// The files in sql are numbered, one purpose each. Files below 20 are the tables of the Attune platform as
-// its other services know them. Files from 20 on are the engine's additions: columns with defaults, tables,
-// indexes, triggers. No file names a schema: all objects are created in Options.Schema.
+// The files in sql are numbered, one subject each. A file *_own.sql is for schemas that Up creates: the tables of
+// the Attune platform as its other services know them. A file *_adopted.sql is for the schema of another Attune
+// installation, which has these tables. All others are the engine's additions to both: columns with defaults,
+// tables, indexes, triggers. No file names a schema: all objects are created in Options.Schema. Each file says
+// "Under load: SAFETY. WHY." in its first lines.
 //
 // Up, Down, Status and Check take one advisory lock per database and schema: replicas that start together
 // wait for each other, and all but the first find nothing to do. Up adopts an existing Attune schema. It

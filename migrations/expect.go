@@ -159,9 +159,6 @@ var laterTables = map[string]struct{ since, create string }{
     created timestamptz NOT NULL DEFAULT now(), UNIQUE (entity_type, entity_id, json_path))`},
 }
 
-// historyFile creates the history tables unless the installation writes its own history.
-const historyFile = 8
-
 var historyTables = []string{"execution_history", "worker_history"}
 
 // conflictTarget is a constraint and a statement that cannot be planned without it.

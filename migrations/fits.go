@@ -9,8 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// needsTable has a row for each migration after which older programs fail; see 0085_needs.sql.
+// needsTable has a row for each migration after which older programs fail; see 0108_operators.sql.
 const needsTable = "attune_schema_needs"
+
+// firstVersion is the oldest migration. Schemas of commits before the first release have lower versions.
+const firstVersion = 101
 
 // UnfitError reports a schema on which this program cannot run. Its text says what to do.
 type UnfitError struct {
@@ -23,11 +26,17 @@ type UnfitError struct {
 	Least int64
 	// Foreign reports an installation that is not adopted.
 	Foreign bool
+	// Unreleased reports a schema of a commit before the first release, which no migration upgrades.
+	Unreleased bool
 }
 
 // Error is one line.
 func (e *UnfitError) Error() string {
 	switch {
+	case e.Unreleased:
+		return fmt.Sprintf("schema %s was created by a program before the first release, and cannot be upgraded: run "+
+			"`attune-lab stack reset` if its servers are private, otherwise save what you need and run `attune-executor "+
+			"migrate down --yes` of that program; then run attune-executor migrate up", e.Schema)
 	case e.Needs != "":
 		return fmt.Sprintf("schema %s is at version %d and needs a program of at least %s, which knows version %d; this "+
 			"one knows %d: upgrade this program", e.Schema, e.Version, e.Needs, e.Least, e.Latest)
@@ -73,6 +82,10 @@ func Fits(ctx context.Context, db Querier, schema string) (int64, error) {
 	known := map[int64]bool{}
 	for _, v := range applied {
 		known[v], unfit.Version = true, max(unfit.Version, v)
+		unfit.Unreleased = unfit.Unreleased || v < firstVersion
+	}
+	if unfit.Unreleased {
+		return unfit.Version, unfit
 	}
 	unfit.Latest = latest(origin)
 	for _, file := range filesFor(origin) {
@@ -94,15 +107,25 @@ func Fits(ctx context.Context, db Querier, schema string) (int64, error) {
 	return unfit.Version, nil
 }
 
-// refuseTooNew refuses to change a schema that needs a newer program.
-func (s *session) refuseTooNew(ctx context.Context) error {
-	return s.conn.Raw(func(driver any) error {
+// unfit returns why this program cannot run on the schema, or nil.
+func (s *session) unfit(ctx context.Context) (unfit *UnfitError, err error) {
+	err = s.conn.Raw(func(driver any) error {
 		_, err := Fits(ctx, driver.(*stdlib.Conn).Conn(), s.opts.Schema) //nolint:errcheck // connConfig opens it
-		if unfit, ok := errors.AsType[*UnfitError](err); ok && unfit.Needs == "" {
-			return nil
-		}
 		return err
 	})
+	if errors.As(err, &unfit) {
+		return unfit, nil
+	}
+	return nil, err
+}
+
+// refuse refuses a schema that this program cannot migrate.
+func (s *session) refuse(ctx context.Context) error {
+	unfit, err := s.unfit(ctx)
+	if unfit != nil && (unfit.Needs != "" || unfit.Unreleased) {
+		return unfit
+	}
+	return err
 }
 
 // Latest returns the newest migration that this program knows.

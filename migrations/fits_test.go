@@ -64,10 +64,32 @@ func TestAProgramFitsItsSchemaAndNewerOnesThatKeepIt(t *testing.T) {
 				var unfit *migrations.UnfitError
 				require.ErrorAs(t, change(), &unfit)
 			}
-			exec(t, conn, "DELETE FROM attune_schema_version WHERE version_id = 58")
+			exec(t, conn, "DELETE FROM attune_schema_version WHERE version_id = 106")
 			exec(t, conn, "DELETE FROM attune_schema_needs WHERE version = 9090")
 			refuses("^schema attune is at version 9090, but lacks migrations of this program: run attune-executor migrate up$")
 		})
+	}
+}
+
+// The schema of a commit before the first release is refused with one sentence, whatever is done with it.
+func TestASchemaBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	opts := migrations.Options{URL: testkit.AdoptedDatabase(t), Schema: testkit.Schema}
+	conn := connect(t, opts)
+	exec(t, conn, "UPDATE attune_schema_version SET version_id = version_id - 100 WHERE version_id > 0")
+	for name, call := range map[string]func() error{
+		"fits":   func() error { _, err := migrations.Fits(ctx, conn, opts.Schema); return err },
+		"up":     func() error { _, err := migrations.Up(ctx, opts); return err },
+		"down":   func() error { _, err := migrations.Down(ctx, opts, 0); return err },
+		"status": func() error { _, err := migrations.Status(ctx, opts); return err },
+		"check":  func() error { _, err := migrations.Check(ctx, opts); return err },
+	} {
+		var unfit *migrations.UnfitError
+		require.ErrorAs(t, call(), &unfit, name)
+		require.True(t, unfit.Unreleased, name)
+		require.Regexp(t, "^schema attune was created by a program before the first release, and cannot be upgraded: run ",
+			unfit.Error(), name)
 	}
 }
 
@@ -84,7 +106,7 @@ func TestAMigrationThatRemovesNamesTheNeededProgram(t *testing.T) {
 	for _, name := range names {
 		version, err := goose.NumericComponent(name)
 		require.NoError(t, err)
-		if version <= 85 { // no release is older
+		if version <= 110 { // no release is older
 			continue
 		}
 		text, err := os.ReadFile(path.Join("sql", name))

@@ -14,8 +14,8 @@ var ErrHalfWay = errors.New(
 // handedBack is the comment on attune_schema_origin between the hand-back and the end of the removal.
 const handedBack = "handed back"
 
-// firstTakeOver is the file that gives the queues to the engine.
-const firstTakeOver = 39
+// takeOver is the file that gives the queues to the engine.
+const takeOver = 110
 
 // handBack runs Options.HandBack before the removal of the first file. An interrupted removal continues
 // without it.
@@ -32,7 +32,7 @@ func (s *session) handBack(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read whether the schema is handed back: %w", err)
 		}
-		if done || state.Version < firstTakeOver {
+		if done || state.Version < takeOver {
 			return nil
 		}
 		return ErrHalfWay
@@ -53,5 +53,5 @@ func (s *session) markHandedBack(ctx context.Context, comment string) error {
 
 // HandsBack reports whether Down to a version hands the schema back to the executor of the installation.
 func (s State) HandsBack(to int64) bool {
-	return s.Origin == OriginAdopted && to < firstAdditive && s.Version >= firstAdditive
+	return s.Origin == OriginAdopted && to < takeOver && s.Version >= takeOver
 }

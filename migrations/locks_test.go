@@ -191,35 +191,43 @@ func (h *holder) run(ctx context.Context) {
 	}
 }
 
-// TestAMigrationThatCommitsInParts: when such a file cannot go on, its parts are taken
-// back with the adoption; when it can again, it goes on from them.
+// TestAMigrationThatCommitsInParts: when such a file cannot go on, its parts are taken back with the adoption; when it
+// can again, it goes on from them.
 func TestAMigrationThatCommitsInParts(t *testing.T) {
 	t.Parallel()
-	ctx := testkit.Context(t)
-	opts, conn := foreign(t, installation.Newest)
-	before := shape(t, conn)
-	reader := connect(t, opts)
-	exec(t, reader, "BEGIN")
-	exec(t, reader, "LOCK TABLE runtime IN ROW EXCLUSIVE MODE")
-	opts.LockTimeout = 50 * time.Millisecond
+	for blocked, part := range map[string]string{
+		"runtime": "column policy.kind",             // in parts of a transaction
+		"rule":    "relation attune_execution_live", // without a transaction
+	} {
+		t.Run(blocked, func(t *testing.T) {
+			t.Parallel()
+			ctx := testkit.Context(t)
+			opts, conn := foreign(t, installation.Newest)
+			before := shape(t, conn)
+			reader := connect(t, opts)
+			exec(t, reader, "BEGIN")
+			exec(t, reader, "LOCK TABLE "+blocked+" IN ROW EXCLUSIVE MODE")
+			opts.LockTimeout = 50 * time.Millisecond
 
-	hasty := opts
-	hasty.WaitTimeout = 200 * time.Millisecond
-	_, err := migrations.Up(ctx, hasty)
-	require.ErrorContains(t, err, "a lock on runtime is held by pid")
-	require.Equal(t, before, shape(t, conn), "taken back")
+			hasty := opts
+			hasty.WaitTimeout = 200 * time.Millisecond
+			_, err := migrations.Up(ctx, hasty)
+			require.ErrorContains(t, err, "a lock on "+blocked+" is held by pid")
+			require.Equal(t, before, shape(t, conn), "taken back")
 
-	seen := new(waits)
-	opts.Logger = slog.New(seen)
-	done := make(chan error, 1)
-	go func() { _, err := migrations.Up(ctx, opts); done <- err }()
-	testkit.Eventually(t, func() bool { return seen.tries.Load() >= 2 }, time.Minute, "it tries again")
-	require.Contains(t, shape(t, conn), "column policy.kind", "a part is committed")
-	exec(t, reader, "COMMIT")
-	require.NoError(t, <-done)
-	_, err = migrations.Down(ctx, opts, 0)
-	require.NoError(t, err)
-	require.Equal(t, before, shape(t, conn), "handed back as it was")
+			seen := new(waits)
+			opts.Logger = slog.New(seen)
+			done := make(chan error, 1)
+			go func() { _, err := migrations.Up(ctx, opts); done <- err }()
+			testkit.Eventually(t, func() bool { return seen.tries.Load() >= 2 }, time.Minute, "it tries again")
+			require.Contains(t, shape(t, conn), part, "a part is committed")
+			exec(t, reader, "COMMIT")
+			require.NoError(t, <-done)
+			_, err = migrations.Down(ctx, opts, 0)
+			require.NoError(t, err)
+			require.Equal(t, before, shape(t, conn), "handed back as it was")
+		})
+	}
 }
 
 // TestStallsOfWritersAtTwoMillionExecutions measures the stalls of writers during adoption and hand-back, by table,
@@ -355,7 +363,7 @@ func TestAnInterruptedIndexBuildIsBuiltAgain(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	opts := migrations.Options{URL: testkit.AdoptedDatabase(t), Schema: testkit.Schema}
-	_, err := migrations.Down(ctx, opts, 31)
+	_, err := migrations.Down(ctx, opts, 107)
 	require.NoError(t, err)
 	conn := connect(t, opts)
 	exec(t, conn, "CREATE INDEX attune_execution_action ON execution (action, id)")

@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -10,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -53,7 +53,7 @@ type Result struct {
 func Up(ctx context.Context, opts Options) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
-		if err := s.refuseTooNew(ctx); err != nil {
+		if err := s.refuse(ctx); err != nil {
 			return err
 		}
 		origin, recorded, err := s.origin(ctx)
@@ -120,10 +120,10 @@ func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 		if !recorded {
 			return nil
 		}
-		if err := s.refuseTooNew(ctx); err != nil {
+		if err := s.refuse(ctx); err != nil {
 			return err
 		}
-		if origin == OriginAdopted && to < firstAdditive && s.opts.HandBack != nil {
+		if origin == OriginAdopted && to < takeOver && s.opts.HandBack != nil {
 			if err := s.handBack(ctx); err != nil {
 				return err
 			}
@@ -137,19 +137,15 @@ func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 }
 
 func (s *session) down(ctx context.Context, to int64, result *Result) error {
-	floor := to
-	if result.Origin == OriginAdopted {
-		floor = max(to, firstAdditive-1)
-	}
 	provider, err := s.provider(result.Origin)
 	if err != nil {
 		return err
 	}
-	if err := s.recordInterrupted(ctx, provider, floor); err != nil {
+	if err := s.recordInterrupted(ctx, provider, to); err != nil {
 		return err
 	}
 	result.Applied, err = s.retryOnLock(ctx, func(ctx context.Context) ([]*goose.MigrationResult, error) {
-		return provider.DownTo(ctx, floor)
+		return provider.DownTo(ctx, to)
 	})
 	if err != nil {
 		return err
@@ -160,11 +156,6 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 	if to > 0 {
 		return s.durable(ctx)
 	}
-	if result.Origin == OriginAdopted {
-		if err := s.dropOwnHistory(ctx, provider); err != nil {
-			return err
-		}
-	}
 	// Without the record the schema is empty, or as before its adoption.
 	if _, err := s.conn.ExecContext(ctx, "DROP TABLE IF EXISTS "+VersionTable+", attune_schema_origin"); err != nil {
 		return fmt.Errorf("drop the version table: %w", err)
@@ -172,8 +163,8 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 	return nil
 }
 
-// inParts marks the files that commit in parts, so that they lock busy tables for one attempt at most.
-const inParts = "COMMIT AND CHAIN"
+// inParts matches the files that commit in parts, so that they lock busy tables for one attempt at most.
+var inParts = regexp.MustCompile("COMMIT AND CHAIN|NO TRANSACTION")
 
 // recordInterrupted records the first unapplied file as applied if it commits in parts: an interrupted Up may
 // have left some of them, and Down must remove them.
@@ -190,7 +181,7 @@ func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provide
 		if err != nil {
 			return fmt.Errorf("read migration %d: %w", source.Version, err)
 		}
-		if !bytes.Contains(text, []byte(inParts)) {
+		if !inParts.Match(text) {
 			return nil
 		}
 		_, err = s.conn.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES ($1, true)",
@@ -199,23 +190,6 @@ func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provide
 			return fmt.Errorf("record the interrupted migration %d: %w", source.Version, err)
 		}
 		return nil
-	}
-	return nil
-}
-
-// dropOwnHistory drops the history tables if the adoption created them: then their file is newer than the
-// record of the adoption.
-func (s *session) dropOwnHistory(ctx context.Context, provider *goose.Provider) error {
-	var own bool
-	err := s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+VersionTable+` v, attune_schema_origin o
-		WHERE v.version_id = $1 AND v.tstamp > o.created)`, historyFile).Scan(&own)
-	if err != nil {
-		return fmt.Errorf("read the origin of the history tables: %w", err)
-	}
-	if own {
-		if _, err := provider.ApplyVersion(ctx, historyFile, false); err != nil {
-			return fmt.Errorf("drop the history tables: %w", err)
-		}
 	}
 	return nil
 }
@@ -230,8 +204,7 @@ func (s *session) provider(origin Origin) (*goose.Provider, error) {
 		goose.WithTableName(VersionTable),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithExcludeNames(notFor(files, origin)),
-		// An adopted schema may lack an optional group of tables, whose file is older than applied files.
-		goose.WithAllowOutofOrder(origin == OriginAdopted),
+		goose.WithAllowOutofOrder(true), // Fits reports a schema that lacks an older file
 		goose.WithSlog(s.opts.Logger))
 	if err != nil {
 		return nil, fmt.Errorf("read embedded migrations: %w", err)

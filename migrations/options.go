@@ -22,7 +22,6 @@ const (
 
 	defaultLockTimeout = 150 * time.Millisecond
 	defaultWaitTimeout = 5 * time.Minute
-	firstAdditive      = 20
 )
 
 // Options configures a migration.

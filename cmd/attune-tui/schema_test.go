@@ -35,6 +35,12 @@ func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
 	require.Equal(t, exitRefused, code)
 	require.Regexp(t, `^attune-tui: schema attune is at version \d+ of \d+: run attune-executor migrate up\n$`, text)
 
+	testkit.Exec(t, st, `insert into attune_schema_version (version_id, is_applied) values (93, true)`)
+	code, _, text = call(t, environ, "--snapshot", "overview")
+	require.Equal(t, exitRefused, code)
+	require.Regexp(t, "^attune-tui: schema attune was created by a program before the first release, .*\n$", text)
+	testkit.Exec(t, st, `delete from attune_schema_version where version_id = 93`)
+
 	// The live dashboard exits with the same message.
 	x := openTerminalIn(t, environ, "; exec cat") // the terminal outlives the program
 	x.shows("run attune-executor migrate up")

@@ -16,8 +16,8 @@ const GetExecution = `-- name: GetExecution :one
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
-       e.priority, e.admitted_at, e.finished_status
+       e.retry_reason, e.original_execution, e.created, e.updated, e.finished_status, e.attempt,
+       e.finished_at, e.priority, e.admitted_at
 FROM execution e WHERE e.id = $1
 `
 
@@ -51,11 +51,11 @@ func (q *Queries) GetExecution(ctx context.Context, id int64) (Execution, error)
 		&i.OriginalExecution,
 		&i.Created,
 		&i.Updated,
+		&i.FinishedStatus,
 		&i.Attempt,
 		&i.FinishedAt,
 		&i.Priority,
 		&i.AdmittedAt,
-		&i.FinishedStatus,
 	)
 	return i, err
 }
@@ -64,8 +64,8 @@ const GetExecutions = `-- name: GetExecutions :many
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
-       e.priority, e.admitted_at, e.finished_status
+       e.retry_reason, e.original_execution, e.created, e.updated, e.finished_status, e.attempt,
+       e.finished_at, e.priority, e.admitted_at
 FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id
 `
 
@@ -105,11 +105,11 @@ func (q *Queries) GetExecutions(ctx context.Context, ids []int64) ([]Execution, 
 			&i.OriginalExecution,
 			&i.Created,
 			&i.Updated,
+			&i.FinishedStatus,
 			&i.Attempt,
 			&i.FinishedAt,
 			&i.Priority,
 			&i.AdmittedAt,
-			&i.FinishedStatus,
 		); err != nil {
 			return nil, err
 		}

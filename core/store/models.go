@@ -271,11 +271,11 @@ type Execution struct {
 	OriginalExecution       *int64
 	Created                 time.Time
 	Updated                 time.Time
+	FinishedStatus          *lifecycle.Status
 	Attempt                 int32
 	FinishedAt              *time.Time
 	Priority                *int16
 	AdmittedAt              *time.Time
-	FinishedStatus          *lifecycle.Status
 }
 
 type WorkflowItem struct {

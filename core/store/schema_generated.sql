@@ -1,7 +1,12 @@
--- For the code generator only: a column that a migration adds inside a block
--- it cannot read. Always write e.finished_status, never the bare name: on an
--- adopted schema it is a function of the row.
-ALTER TABLE execution ADD COLUMN finished_status execution_status_enum;
+-- For the code generator only: tables that a migration creates inside a block it cannot read.
+CREATE TABLE execution_history (
+    time timestamptz NOT NULL, operation text NOT NULL, entity_id bigint NOT NULL, entity_ref text,
+    changed_fields text[] NOT NULL, old_values jsonb, new_values jsonb
+);
+CREATE TABLE worker_history (
+    time timestamptz NOT NULL, operation text NOT NULL, entity_id bigint NOT NULL, entity_ref text,
+    changed_fields text[] NOT NULL, old_values jsonb, new_values jsonb
+);
 
 -- The generator does not know unnest with more than one array.
 CREATE FUNCTION unnest(a anyarray, b anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';

@@ -119,6 +119,10 @@ func (d *Demo) prepare(ctx context.Context) error {
 		_, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.logger})
 		return err
 	})
+	if unfit, ok := errors.AsType[*migrations.UnfitError](err); ok && unfit.Unreleased {
+		return fmt.Errorf("the servers in %[1]s have the tables of an earlier commit: run `attune-lab stack reset "+
+			"--dir %[1]s`, and start again", inShell(d.stack.Dir()))
+	}
 	if err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
