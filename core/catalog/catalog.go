@@ -37,9 +37,8 @@ type Name struct {
 
 // Request is an application of files.
 type Request struct {
-	// Set is the content of the files; nil means only policies.
-	Set      *pack.Set
-	Policies []pack.Policy
+	// Set is the content of the files.
+	Set *pack.Set
 	// Mistakes are the mistakes in the files. With any, nothing is applied; the rest is still
 	// checked.
 	Mistakes []pack.Mistake
@@ -89,9 +88,6 @@ var errDryRun = errors.New("nothing is written in a dry run")
 // database, are a *pack.MistakesError. A dry run does everything and rolls it back, so that its
 // result is exact.
 func (c *Catalog) Apply(ctx context.Context, request Request) (Result, error) {
-	if request.Set == nil {
-		request.Set = &pack.Set{}
-	}
 	var result Result
 	err := c.store.Tx(ctx, "apply files", func(ctx context.Context, tx *store.Tx) (err error) {
 		if err := lock(ctx, tx, request); err != nil {
@@ -121,7 +117,7 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 		return Result{}, err
 	}
 	request.Set = request.Set.Supply(w.known())
-	warnings, err := check(ctx, tx.Queries, request, w)
+	warnings, err := check(request, w)
 	if err != nil {
 		return Result{}, err
 	}
@@ -140,7 +136,7 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}
-	p, err := planOf(ctx, tx.Queries, request.Policies)
+	p, err := items.planOf(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -162,15 +158,10 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 }
 
 // check compares everything with the database before anything is written.
-func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]pack.Mistake, error) {
+func check(request Request, w *world) ([]pack.Mistake, error) {
 	found, warnings := request.Set.Check(w.known())
 	warnings = pack.Sort(append(warnings, notPruned(request)...))
-	f, err := lookUp(ctx, q, request.Policies)
-	if err != nil {
-		return nil, err
-	}
-	mistakes := slices.Concat(request.Mistakes, found,
-		pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
+	mistakes := slices.Concat(request.Mistakes, found)
 	if request.Strict {
 		mistakes = append(mistakes, warnings...)
 	}
@@ -182,15 +173,13 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 
 // lock serialises applications, and locks the rows that the files name.
 func lock(ctx context.Context, tx *store.Tx, request Request) error {
-	needs := pack.NeedsOf(request.Policies)
 	refs := request.Set.Refs()
-	packs := slices.Concat(needs.Packs, refs[pack.KindPack])
-	actions := slices.Concat(needs.Actions, refs[pack.KindAction])
+	packs, actions := refs[pack.KindPack], refs[pack.KindAction]
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
 	pipeline.Exec(store.LockPolicyPacks, packs, actions)
 	pipeline.Exec(store.LockPolicyActions, actions)
-	pipeline.Exec(store.LockPolicies, refsOf(request.Policies))
+	pipeline.Exec(store.LockPolicies, refsOf(request.Set.Policies))
 	if err := pipeline.Send(ctx); err != nil {
 		return fmt.Errorf("lock the packs, actions and policies of the files: %w", err)
 	}

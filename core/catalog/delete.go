@@ -90,7 +90,7 @@ func prunePolicies(ctx context.Context, tx *store.Tx, request Request, doomed []
 	if !request.Prune || len(set.Whole) == 0 {
 		return nil, nil, nil
 	}
-	rows, err := tx.UndescribedPolicies(ctx, refsOf(request.Policies), set.Whole)
+	rows, err := tx.UndescribedPolicies(ctx, refsOf(set.Policies), set.Whole)
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the policies that no file describes: %w", err)
 	}

@@ -21,9 +21,7 @@ var ErrNoFiles = errors.New("there is no file to apply")
 
 // Files is the content of files.
 type Files struct {
-	// Set is the content of the files, without policies.
 	Set      *pack.Set
-	Policies []pack.Policy
 	Mistakes []pack.Mistake // in order; also duplicate refs
 	Warnings []pack.Mistake // in order
 	// Skipped are files below the given folders that describe other kinds of objects, such as
@@ -84,7 +82,7 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 		sources[i].Single = sources[i].Single || f.partial[sources[i].Root]
 	}
 	set, mistakes := pack.Read(sources)
-	files.Set, files.Policies = set, set.Policies
+	files.Set = set
 	missing, warnings := entries(set, sources)
 	files.Warnings = pack.Sort(slices.Concat(set.Warnings, warnings, f.unread))
 	files.Mistakes = pack.Sort(slices.Concat(files.Mistakes, mistakes, missing))

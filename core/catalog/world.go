@@ -56,7 +56,7 @@ func (w *world) known() pack.World {
 
 func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, error) {
 	w := &world{rows: map[pack.Kind]map[string]row{}, hints: map[pack.Kind][]string{}}
-	if len(set.Items) == 0 {
+	if len(set.Items)+len(set.Policies) == 0 {
 		return w, nil
 	}
 	refs := set.Refs()
@@ -64,6 +64,9 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 		if err := w.read(ctx, q, kind, refs[kind]); err != nil {
 			return nil, err
 		}
+	}
+	if err := w.readScopes(ctx, q, set); err != nil {
+		return nil, err
 	}
 	if err := w.readFormer(ctx, q); err != nil {
 		return nil, err
@@ -73,7 +76,9 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 
 // read reads the rows of a kind with these refs; of runtimes it reads all.
 func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs []string) (err error) {
-	w.rows[kind] = map[string]row{}
+	if w.rows[kind] == nil {
+		w.rows[kind] = map[string]row{}
+	}
 	put := func(ref string, r row, doc []byte) {
 		var unreadable error
 		if r.doc, unreadable = document(doc); unreadable != nil {
@@ -128,11 +133,45 @@ func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs
 	return err
 }
 
+// readScopes reads the packs of the actions that policies name, and the parameters of all actions whose pack has a
+// policy that names some.
+func (w *world) readScopes(ctx context.Context, q *store.Queries, set *pack.Set) error {
+	var packs []string
+	for i := range set.Policies {
+		packs = append(packs, w.rows[pack.KindAction][set.Policies[i].Action].pack)
+	}
+	if err := w.read(ctx, q, pack.KindPack, packs); err != nil {
+		return err
+	}
+	packs, all := set.Scopes()
+	if len(packs) == 0 && !all {
+		return nil
+	}
+	rows, err := q.CatalogActions(ctx, packs, all)
+	if err != nil {
+		return fmt.Errorf("read the actions under policies: %w", err)
+	}
+	for _, r := range rows {
+		if _, read := w.rows[pack.KindAction][r.Ref]; read {
+			continue
+		}
+		doc, err := document(r.Doc)
+		if err != nil {
+			return fmt.Errorf("read the parameters of %s: %w", r.Ref, err)
+		}
+		w.rows[pack.KindAction][r.Ref] = row{id: r.ID, pack: r.PackRef, doc: doc}
+	}
+	return nil
+}
+
 // document reads a row and keeps its numbers exact.
 func document(raw []byte) (doc map[string]any, err error) {
 	err = jsonvalue.Decode(raw, &doc)
 	return doc, err
 }
+
+// hintRefs bounds how many refs are read to find the nearest one.
+const hintRefs = 5000
 
 // readHints reads similar names for missing ones.
 func (w *world) readHints(ctx context.Context, q *store.Queries, set *pack.Set) error {

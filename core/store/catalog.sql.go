@@ -277,25 +277,23 @@ func (q *Queries) CatalogActionRows(ctx context.Context, refs []string) ([]Catal
 }
 
 const CatalogActions = `-- name: CatalogActions :many
-SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
+SELECT a.id, a.ref, p.ref AS pack_ref, jsonb_build_object('param_schema', a.param_schema) AS doc
 FROM action a
 JOIN pack p ON p.id = a.pack
-WHERE a.ref = ANY ($1::text[]) OR p.ref = ANY ($2::text[]) OR $3::bool
+WHERE p.ref = ANY ($1::text[]) OR $2::bool
 ORDER BY a.id
 `
 
 type CatalogActionsRow struct {
-	ID          int64
-	Ref         string
-	Pack        int64
-	PackRef     string
-	ParamSchema []byte
+	ID      int64
+	Ref     string
+	PackRef string
+	Doc     []byte
 }
 
-// The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
-// everything may name.
-func (q *Queries) CatalogActions(ctx context.Context, refs []string, packs []string, everything bool) ([]CatalogActionsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogActions, refs, packs, everything)
+// The parameters of the actions of packs, or of all: a policy of the pack, or of everything, may name them.
+func (q *Queries) CatalogActions(ctx context.Context, packs []string, everything bool) ([]CatalogActionsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogActions, packs, everything)
 	if err != nil {
 		return nil, err
 	}
@@ -306,9 +304,8 @@ func (q *Queries) CatalogActions(ctx context.Context, refs []string, packs []str
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
-			&i.Pack,
 			&i.PackRef,
-			&i.ParamSchema,
+			&i.Doc,
 		); err != nil {
 			return nil, err
 		}
@@ -340,35 +337,6 @@ func (q *Queries) CatalogPackRows(ctx context.Context, refs []string) ([]Catalog
 	for rows.Next() {
 		var i CatalogPackRowsRow
 		if err := rows.Scan(&i.ID, &i.Ref, &i.Doc); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogPacks = `-- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
-`
-
-type CatalogPacksRow struct {
-	ID  int64
-	Ref string
-}
-
-func (q *Queries) CatalogPacks(ctx context.Context, refs []string) ([]CatalogPacksRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPacks, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPacksRow
-	for rows.Next() {
-		var i CatalogPacksRow
-		if err := rows.Scan(&i.ID, &i.Ref); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -22,16 +22,12 @@ SELECT a.id FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.
 SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR UPDATE;
 
 -- name: CatalogActions :many
--- The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
--- everything may name.
-SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
+-- The parameters of the actions of packs, or of all: a policy of the pack, or of everything, may name them.
+SELECT a.id, a.ref, p.ref AS pack_ref, jsonb_build_object('param_schema', a.param_schema) AS doc
 FROM action a
 JOIN pack p ON p.id = a.pack
-WHERE a.ref = ANY (sqlc.arg(refs)::text[]) OR p.ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool
+WHERE p.ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool
 ORDER BY a.id;
-
--- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
 
 -- name: PackRefs :many
 -- For a hint about an unknown ref; read only then.
