@@ -63,7 +63,8 @@ func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Ti
 	for _, one := range done {
 		changed[one.item.Pack] = true
 	}
-	rows, err := tx.CatalogPackRows(ctx, slices.Sorted(maps.Keys(changed)))
+	rows, err := tx.CatalogRows(ctx,
+		store.CatalogRowsParams{Kind: string(pack.KindPack), Refs: slices.Sorted(maps.Keys(changed))})
 	if err != nil {
 		return nil, fmt.Errorf("read the packs that changed: %w", err)
 	}

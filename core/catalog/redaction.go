@@ -117,7 +117,7 @@ func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
 		if len(refs) == 0 {
 			continue
 		}
-		if err := former.read(ctx, q, kind, refs); err != nil {
+		if err := former.read(ctx, q, store.CatalogRowsParams{Kind: string(kind), Refs: refs}); err != nil {
 			return err
 		}
 		for ref, r := range former.rows[kind] {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/attune-go/attune/core/jsonvalue"
@@ -61,11 +60,17 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 	}
 	refs := set.Refs()
 	for _, kind := range pack.Kinds {
-		if err := w.read(ctx, q, kind, refs[kind]); err != nil {
+		read := store.CatalogRowsParams{Kind: string(kind), Refs: refs[kind]}
+		read.Packs, read.Everything = set.Scopes()
+		if err := w.read(ctx, q, read); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.readScopes(ctx, q, set); err != nil {
+	var packs []string // of the actions that policies name
+	for i := range set.Policies {
+		packs = append(packs, w.rows[pack.KindAction][set.Policies[i].Action].pack)
+	}
+	if err := w.read(ctx, q, store.CatalogRowsParams{Kind: string(pack.KindPack), Refs: packs}); err != nil {
 		return nil, err
 	}
 	if err := w.readFormer(ctx, q); err != nil {
@@ -74,92 +79,24 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 	return w, w.readHints(ctx, q, set)
 }
 
-// read reads the rows of a kind with these refs; of runtimes it reads all.
-func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs []string) (err error) {
+func (w *world) read(ctx context.Context, q *store.Queries, items store.CatalogRowsParams) error {
+	kind := pack.Kind(items.Kind)
 	if w.rows[kind] == nil {
 		w.rows[kind] = map[string]row{}
 	}
-	put := func(ref string, r row, doc []byte) {
-		var unreadable error
-		if r.doc, unreadable = document(doc); unreadable != nil {
-			err = errors.Join(err, fmt.Errorf("read the %s %s: %w", kind, ref, unreadable))
-		}
-		w.rows[kind][ref] = r
-	}
-	var failed error
-	switch kind {
-	case pack.KindPack:
-		var rows []store.CatalogPackRowsRow
-		rows, failed = q.CatalogPackRows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.Ref}, r.Doc)
-		}
-	case pack.KindRuntime:
-		var rows []store.CatalogRuntimesRow
-		rows, failed = q.CatalogRuntimes(ctx)
-		for _, r := range rows {
-			w.runtimes = append(w.runtimes, pack.Runtime{Ref: r.Ref, Name: r.Name, Aliases: r.Aliases})
-			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
-		}
-	case pack.KindWorkflow:
-		var rows []store.CatalogWorkflowsRow
-		rows, failed = q.CatalogWorkflows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
-		}
-	case pack.KindAction:
-		var rows []store.CatalogActionRowsRow
-		rows, failed = q.CatalogActionRows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	case pack.KindTrigger:
-		var rows []store.CatalogTriggersRow
-		rows, failed = q.CatalogTriggers(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	case pack.KindRule:
-		var rows []store.CatalogRulesRow
-		rows, failed = q.CatalogRules(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	default:
-	}
-	if failed != nil {
-		return fmt.Errorf("read the rows of kind %s: %w", kind, failed)
-	}
-	return err
-}
-
-// readScopes reads the packs of the actions that policies name, and the parameters of all actions whose pack has a
-// policy that names some.
-func (w *world) readScopes(ctx context.Context, q *store.Queries, set *pack.Set) error {
-	var packs []string
-	for i := range set.Policies {
-		packs = append(packs, w.rows[pack.KindAction][set.Policies[i].Action].pack)
-	}
-	if err := w.read(ctx, q, pack.KindPack, packs); err != nil {
-		return err
-	}
-	packs, all := set.Scopes()
-	if len(packs) == 0 && !all {
-		return nil
-	}
-	rows, err := q.CatalogActions(ctx, packs, all)
+	rows, err := q.CatalogRows(ctx, items)
 	if err != nil {
-		return fmt.Errorf("read the actions under policies: %w", err)
+		return fmt.Errorf("read the rows of kind %s: %w", kind, err)
 	}
 	for _, r := range rows {
-		if _, read := w.rows[pack.KindAction][r.Ref]; read {
-			continue
-		}
 		doc, err := document(r.Doc)
 		if err != nil {
-			return fmt.Errorf("read the parameters of %s: %w", r.Ref, err)
+			return fmt.Errorf("read the %s %s: %w", kind, r.Ref, err)
 		}
-		w.rows[pack.KindAction][r.Ref] = row{id: r.ID, pack: r.PackRef, doc: doc}
+		w.rows[kind][r.Ref] = row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc, doc: doc}
+		if kind == pack.KindRuntime {
+			w.runtimes = append(w.runtimes, pack.RuntimeOf(r.Ref, doc))
+		}
 	}
 	return nil
 }

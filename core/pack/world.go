@@ -129,22 +129,22 @@ func (w World) With(s *Set) World {
 		}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
-			after.Runtimes = append(after.Runtimes,
-				Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
+			after.Runtimes = append(after.Runtimes, RuntimeOf(item.Ref, item.Columns))
 		}
 	}
 	return after
 }
 
-func aliases(item *Item) []string {
-	list, _ := item.Columns["aliases"].([]any)
-	names := make([]string, 0, len(list))
+// RuntimeOf is the runtime of a row.
+func RuntimeOf(ref string, columns map[string]any) Runtime {
+	r := Runtime{Ref: ref, Name: text(columns, "name")}
+	list, _ := columns["aliases"].([]any)
 	for _, one := range list {
 		if name, ok := one.(string); ok {
-			names = append(names, name)
+			r.Aliases = append(r.Aliases, name)
 		}
 	}
-	return names
+	return r
 }
 
 // Check compares a set with the database: every named item must exist there or in the set, and no described item may

@@ -232,121 +232,6 @@ func (q *Queries) ApplyWorkflow(ctx context.Context, ref string, doc []byte) (in
 	return id, err
 }
 
-const CatalogActionRows = `-- name: CatalogActionRows :many
-SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
-       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
-FROM action a
-LEFT JOIN runtime r ON r.id = a.runtime
-LEFT JOIN workflow_definition w ON w.id = a.workflow_def
-WHERE a.ref = ANY ($1::text[])
-ORDER BY a.id
-`
-
-type CatalogActionRowsRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	IsAdhoc bool
-	Doc     []byte
-}
-
-func (q *Queries) CatalogActionRows(ctx context.Context, refs []string) ([]CatalogActionRowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogActionRows, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogActionRowsRow
-	for rows.Next() {
-		var i CatalogActionRowsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogActions = `-- name: CatalogActions :many
-SELECT a.id, a.ref, p.ref AS pack_ref, jsonb_build_object('param_schema', a.param_schema) AS doc
-FROM action a
-JOIN pack p ON p.id = a.pack
-WHERE p.ref = ANY ($1::text[]) OR $2::bool
-ORDER BY a.id
-`
-
-type CatalogActionsRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	Doc     []byte
-}
-
-// The parameters of the actions of packs, or of all: a policy of the pack, or of everything, may name them.
-func (q *Queries) CatalogActions(ctx context.Context, packs []string, everything bool) ([]CatalogActionsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogActions, packs, everything)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogActionsRow
-	for rows.Next() {
-		var i CatalogActionsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogPackRows = `-- name: CatalogPackRows :many
-SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
-`
-
-type CatalogPackRowsRow struct {
-	ID  int64
-	Ref string
-	Doc []byte
-}
-
-func (q *Queries) CatalogPackRows(ctx context.Context, refs []string) ([]CatalogPackRowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPackRows, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPackRowsRow
-	for rows.Next() {
-		var i CatalogPackRowsRow
-		if err := rows.Scan(&i.ID, &i.Ref, &i.Doc); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CatalogPolicies = `-- name: CatalogPolicies :many
 SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
        p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
@@ -476,12 +361,40 @@ func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []in
 	return items, nil
 }
 
-const CatalogRules = `-- name: CatalogRules :many
-SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
-FROM rule r WHERE r.ref = ANY ($1::text[]) ORDER BY r.id
+const CatalogRows = `-- name: CatalogRows :many
+SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
+FROM pack p WHERE $1::text = 'pack' AND p.ref = ANY ($2::text[])
+UNION ALL
+SELECT r.id, r.ref, coalesce(r.pack_ref, ''), false, to_jsonb(r)
+FROM runtime r WHERE $1::text = 'runtime'
+UNION ALL
+SELECT w.id, w.ref, w.pack_ref, false, to_jsonb(w)
+FROM workflow_definition w WHERE $1::text = 'workflow' AND w.ref = ANY ($2::text[])
+UNION ALL
+SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb
+FROM action a
+LEFT JOIN runtime r ON r.id = a.runtime
+LEFT JOIN workflow_definition w ON w.id = a.workflow_def
+WHERE $1::text = 'action' AND (a.ref = ANY ($2::text[])
+    OR a.pack_ref = ANY ($3::text[]) OR $4::bool)
+UNION ALL
+SELECT t.id, t.ref, coalesce(t.pack_ref, ''), t.is_adhoc, to_jsonb(t)
+FROM trigger t WHERE $1::text = 'trigger' AND t.ref = ANY ($2::text[])
+UNION ALL
+SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
+FROM rule u WHERE $1::text = 'rule' AND u.ref = ANY ($2::text[])
+ORDER BY 1
 `
 
-type CatalogRulesRow struct {
+type CatalogRowsParams struct {
+	Kind       string
+	Refs       []string
+	Packs      []string
+	Everything bool
+}
+
+type CatalogRowsRow struct {
 	ID      int64
 	Ref     string
 	PackRef string
@@ -489,138 +402,27 @@ type CatalogRulesRow struct {
 	Doc     []byte
 }
 
-func (q *Queries) CatalogRules(ctx context.Context, refs []string) ([]CatalogRulesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRules, refs)
+// The items of one kind with these refs. Of runtimes all: an action may use any name of one. Of actions also the ones of
+// these packs, or all: a policy of the pack, or of everything, may name their parameters.
+func (q *Queries) CatalogRows(ctx context.Context, arg CatalogRowsParams) ([]CatalogRowsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogRows,
+		arg.Kind,
+		arg.Refs,
+		arg.Packs,
+		arg.Everything,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CatalogRulesRow
+	var items []CatalogRowsRow
 	for rows.Next() {
-		var i CatalogRulesRow
+		var i CatalogRowsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
 			&i.PackRef,
 			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogRuntimes = `-- name: CatalogRuntimes :many
-SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
-FROM runtime r ORDER BY r.id
-`
-
-type CatalogRuntimesRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	Name    string
-	Aliases []string
-	Doc     []byte
-}
-
-// All runtimes: an action may use any name of one.
-func (q *Queries) CatalogRuntimes(ctx context.Context) ([]CatalogRuntimesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRuntimes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogRuntimesRow
-	for rows.Next() {
-		var i CatalogRuntimesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.Name,
-			&i.Aliases,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogTriggers = `-- name: CatalogTriggers :many
-SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
-FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
-`
-
-type CatalogTriggersRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	IsAdhoc bool
-	Doc     []byte
-}
-
-func (q *Queries) CatalogTriggers(ctx context.Context, refs []string) ([]CatalogTriggersRow, error) {
-	rows, err := q.db.Query(ctx, CatalogTriggers, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogTriggersRow
-	for rows.Next() {
-		var i CatalogTriggersRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogWorkflows = `-- name: CatalogWorkflows :many
-SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
-FROM workflow_definition w WHERE w.ref = ANY ($1::text[]) ORDER BY w.id
-`
-
-type CatalogWorkflowsRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	Doc     []byte
-}
-
-func (q *Queries) CatalogWorkflows(ctx context.Context, refs []string) ([]CatalogWorkflowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogWorkflows, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogWorkflowsRow
-	for rows.Next() {
-		var i CatalogWorkflowsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
 			&i.Doc,
 		); err != nil {
 			return nil, err

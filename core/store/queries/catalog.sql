@@ -21,14 +21,6 @@ SELECT a.id FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.
 -- name: LockPolicies :many
 SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR UPDATE;
 
--- name: CatalogActions :many
--- The parameters of the actions of packs, or of all: a policy of the pack, or of everything, may name them.
-SELECT a.id, a.ref, p.ref AS pack_ref, jsonb_build_object('param_schema', a.param_schema) AS doc
-FROM action a
-JOIN pack p ON p.id = a.pack
-WHERE p.ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool
-ORDER BY a.id;
-
 -- name: PackRefs :many
 -- For a hint about an unknown ref; read only then.
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT sqlc.arg(page)::int;
@@ -138,34 +130,32 @@ CROSS JOIN LATERAL (
 JOIN execution e ON e.id = h.execution_id
 ORDER BY s.id;
 
--- name: CatalogPackRows :many
-SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
-
--- name: CatalogRuntimes :many
--- All runtimes: an action may use any name of one.
-SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
-FROM runtime r ORDER BY r.id;
-
--- name: CatalogWorkflows :many
-SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
-FROM workflow_definition w WHERE w.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY w.id;
-
--- name: CatalogActionRows :many
+-- name: CatalogRows :many
+-- The items of one kind with these refs. Of runtimes all: an action may use any name of one. Of actions also the ones of
+-- these packs, or all: a policy of the pack, or of everything, may name their parameters.
+SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
+FROM pack p WHERE sqlc.arg(kind)::text = 'pack' AND p.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
+SELECT r.id, r.ref, coalesce(r.pack_ref, ''), false, to_jsonb(r)
+FROM runtime r WHERE sqlc.arg(kind)::text = 'runtime'
+UNION ALL
+SELECT w.id, w.ref, w.pack_ref, false, to_jsonb(w)
+FROM workflow_definition w WHERE sqlc.arg(kind)::text = 'workflow' AND w.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
 SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
-       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 LEFT JOIN workflow_definition w ON w.id = a.workflow_def
-WHERE a.ref = ANY (sqlc.arg(refs)::text[])
-ORDER BY a.id;
-
--- name: CatalogTriggers :many
-SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
-FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
-
--- name: CatalogRules :many
-SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
-FROM rule r WHERE r.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY r.id;
+WHERE sqlc.arg(kind)::text = 'action' AND (a.ref = ANY (sqlc.arg(refs)::text[])
+    OR a.pack_ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool)
+UNION ALL
+SELECT t.id, t.ref, coalesce(t.pack_ref, ''), t.is_adhoc, to_jsonb(t)
+FROM trigger t WHERE sqlc.arg(kind)::text = 'trigger' AND t.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
+SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
+FROM rule u WHERE sqlc.arg(kind)::text = 'rule' AND u.ref = ANY (sqlc.arg(refs)::text[])
+ORDER BY 1;
 
 -- name: TriggerRefs :many
 -- For a hint about an unknown ref; read only then.
