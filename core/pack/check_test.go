@@ -174,7 +174,9 @@ func TestPoliciesNameWhatIsReadForThem(t *testing.T) {
 	require.True(t, all)
 
 	has := func(packs ...string) pack.World {
-		w := pack.World{Has: map[pack.Kind]map[string]pack.Found{pack.KindAction: {"a.x": {}, "z.x": {}}, pack.KindPack: {}}}
+		w := pack.World{Has: map[pack.Kind]map[string]pack.Found{
+			pack.KindAction: {"a.x": {}, "z.x": {}}, pack.KindPack: {},
+		}}
 		for _, ref := range packs {
 			w.Has[pack.KindPack][ref] = pack.Found{}
 		}

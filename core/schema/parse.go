@@ -98,11 +98,7 @@ func FromValue(value any) (*Schema, error) {
 func (s *Schema) Ignored() []string { return slices.Clone(s.ignored) }
 
 // IsFlat reports whether a schema has the flat form, in which every key is a field.
-func IsFlat(raw []byte) bool {
-	value, err := expr.FromJSON(raw)
-	object, ok := value.(map[string]any)
-	return err == nil && ok && !isJSONSchema(object)
-}
+func IsFlat(object map[string]any) bool { return !isJSONSchema(object) }
 
 // Names lists the fields of an object schema.
 func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.properties)) }
