@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/trace"
@@ -67,8 +66,11 @@ func (s *Server) emit(r *http.Request) (any, error) {
 		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
 		Key: key(),
 	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
+	}
 	if err != nil {
-		return nil, emitProblem(err)
+		return nil, err
 	}
 	if !done.Repeated {
 		s.links(r.Context(), trace.Event, done.ID)
@@ -77,31 +79,6 @@ func (s *Server) emit(r *http.Request) (any, error) {
 		ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
 		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z"),
 	}, nil
-}
-
-// emitProblem returns the status of an invalid event.
-func emitProblem(err error) error {
-	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
-	mismatch, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
-	invalid, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
-	tooDeep, isTooDeep := errors.AsType[*jsonvalue.Error](err)
-	switch {
-	case errors.Is(err, submit.ErrKeyUsed):
-		return &statusError{http.StatusUnprocessableEntity, err.Error()}
-	case errors.Is(err, sql.ErrNoRows):
-		return &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
-	case isTooDeep:
-		return &statusError{http.StatusUnprocessableEntity, tooDeep.Error()}
-	case isUnknown:
-		return &statusError{http.StatusNotFound, unknown.Error()}
-	case isMismatch:
-		return conflictf("%s", mismatch.Error())
-	case isInvalid:
-		return &statusError{http.StatusUnprocessableEntity, invalid.Error()}
-	case errors.Is(err, submit.ErrPayload):
-		return &statusError{http.StatusRequestEntityTooLarge, err.Error()}
-	}
-	return err
 }
 
 // events answers a page of events.
@@ -124,9 +101,5 @@ func (s *Server) enforcements(r *http.Request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	list, err := s.deps.View.Enforcements(r.Context(), filter, cursor)
-	if errors.Is(err, monitor.ErrFilter) {
-		return nil, requestError(err.Error())
-	}
-	return list, err
+	return s.deps.View.Enforcements(r.Context(), filter, cursor)
 }
