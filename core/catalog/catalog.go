@@ -140,10 +140,10 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	if superseded := p.superseded(); request.Strict && len(superseded) > 0 {
-		return Result{}, &pack.MistakesError{Mistakes: superseded}
-	}
 	if err := p.write(ctx, tx, request); err != nil {
+		return Result{}, err
+	}
+	if err := p.supersede(ctx, tx, request); err != nil {
 		return Result{}, err
 	}
 	result := Result{Changes: slices.Concat(items.changes, p.changes, pruned), Kept: kept, Warnings: warnings}

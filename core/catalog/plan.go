@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/pack"
@@ -32,7 +33,7 @@ func (w *writer) planOf(ctx context.Context) (*plan, error) {
 	for i := range policies {
 		p.add(&policies[i], w.policy(&policies[i]), current)
 	}
-	return p, p.supersede(ctx, w.tx.Queries)
+	return p, nil
 }
 
 func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
@@ -42,7 +43,6 @@ func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) 
 		Fields: difference(state{}, wanted),
 	}
 	if exists {
-		wanted.ID, wanted.Created = was.ID, was.Created
 		change.How, change.Fields = Changed, difference(was, wanted)
 		if len(change.Fields) == 0 {
 			change.How = Unchanged
@@ -61,6 +61,25 @@ func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) 
 	if exists {
 		p.scopes.add(was.Action, was.Pack)
 	}
+}
+
+// supersede records the written policies without effect, because a newer concurrency policy has the same scope: authors
+// of the second one rarely know the first. With strict they are mistakes.
+func (p *plan) supersede(ctx context.Context, tx *store.Tx, request Request) error {
+	rows, err := tx.SupersededPolicies(ctx, refsOf(request.Set.Policies))
+	if err != nil {
+		return fmt.Errorf("find the policies without effect: %w", err)
+	}
+	var mistakes []pack.Mistake
+	for _, row := range rows {
+		i := slices.IndexFunc(p.changes, func(c Change) bool { return c.Ref == row.Ref })
+		p.changes[i].Superseded = row.Newest
+		mistakes = append(mistakes, pack.Mistake{Place: p.changes[i].Place, Text: p.changes[i].NoEffect()})
+	}
+	if request.Strict && len(mistakes) > 0 {
+		return &pack.MistakesError{Mistakes: pack.Sort(mistakes)}
+	}
+	return nil
 }
 
 // policy is the intended row of a policy. A policy of an action has the action's pack.

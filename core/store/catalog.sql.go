@@ -239,7 +239,7 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
        p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
        coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
+       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
 FROM policy p
 LEFT JOIN action a ON a.id = p.action
 LEFT JOIN pack k ON k.id = p.pack
@@ -268,7 +268,6 @@ type CatalogPoliciesRow struct {
 	RetryPlace          string
 	AdaptiveMin         int32
 	AdaptiveLatencyMs   int32
-	Created             time.Time
 }
 
 // The present policies. The refs of action and pack are the ones of the rows that the policy is
@@ -303,53 +302,6 @@ func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]Catalog
 			&i.RetryPlace,
 			&i.AdaptiveMin,
 			&i.AdaptiveLatencyMs,
-			&i.Created,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogRivals = `-- name: CatalogRivals :many
-SELECT p.id, p.ref, p.action, p.pack, p.created
-FROM policy p
-WHERE p.kind = 'concurrency'
-  AND (p.action = ANY ($1::bigint[])
-       OR p.action IS NULL AND p.pack = ANY ($2::bigint[])
-       OR p.action IS NULL AND p.pack IS NULL AND $3::bool)
-ORDER BY p.created DESC, p.id DESC
-`
-
-type CatalogRivalsRow struct {
-	ID      int64
-	Ref     string
-	Action  *int64
-	Pack    *int64
-	Created time.Time
-}
-
-// The concurrency policies of actions, of packs, or of everything: only the newest of each scope
-// has an effect.
-func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []int64, everything bool) ([]CatalogRivalsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRivals, actions, packs, everything)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogRivalsRow
-	for rows.Next() {
-		var i CatalogRivalsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.Action,
-			&i.Pack,
-			&i.Created,
 		); err != nil {
 			return nil, err
 		}
@@ -854,6 +806,43 @@ func (q *Queries) RelinkRules(ctx context.Context, actions []string, triggers []
 			&i.TriggerLinked,
 			&i.Doc,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const SupersededPolicies = `-- name: SupersededPolicies :many
+SELECT p.ref, newest.ref AS newest
+FROM policy p
+JOIN LATERAL (
+    SELECT n.ref FROM policy n
+    WHERE n.kind = 'concurrency' AND n.action IS NOT DISTINCT FROM p.action
+      AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
+    ORDER BY n.created DESC, n.id DESC LIMIT 1) newest ON newest.ref <> p.ref
+WHERE p.kind = 'concurrency' AND p.ref = ANY ($1::text[])
+`
+
+type SupersededPoliciesRow struct {
+	Ref    string
+	Newest string
+}
+
+// The policies among these that have no effect: only the newest concurrency policy of each scope has one.
+func (q *Queries) SupersededPolicies(ctx context.Context, refs []string) ([]SupersededPoliciesRow, error) {
+	rows, err := q.db.Query(ctx, SupersededPolicies, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SupersededPoliciesRow
+	for rows.Next() {
+		var i SupersededPoliciesRow
+		if err := rows.Scan(&i.Ref, &i.Newest); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

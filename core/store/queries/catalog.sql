@@ -34,23 +34,23 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
        p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
        coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
+       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
 FROM policy p
 LEFT JOIN action a ON a.id = p.action
 LEFT JOIN pack k ON k.id = p.pack
 WHERE p.ref = ANY (sqlc.arg(refs)::text[])
 ORDER BY p.id;
 
--- name: CatalogRivals :many
--- The concurrency policies of actions, of packs, or of everything: only the newest of each scope
--- has an effect.
-SELECT p.id, p.ref, p.action, p.pack, p.created
+-- name: SupersededPolicies :many
+-- The policies among these that have no effect: only the newest concurrency policy of each scope has one.
+SELECT p.ref, newest.ref AS newest
 FROM policy p
-WHERE p.kind = 'concurrency'
-  AND (p.action = ANY (sqlc.arg(actions)::bigint[])
-       OR p.action IS NULL AND p.pack = ANY (sqlc.arg(packs)::bigint[])
-       OR p.action IS NULL AND p.pack IS NULL AND sqlc.arg(everything)::bool)
-ORDER BY p.created DESC, p.id DESC;
+JOIN LATERAL (
+    SELECT n.ref FROM policy n
+    WHERE n.kind = 'concurrency' AND n.action IS NOT DISTINCT FROM p.action
+      AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
+    ORDER BY n.created DESC, n.id DESC LIMIT 1) newest ON newest.ref <> p.ref
+WHERE p.kind = 'concurrency' AND p.ref = ANY (sqlc.arg(refs)::text[]);
 
 -- name: UndescribedPolicies :many
 -- Policies about packs and their actions that are named after a pack or were read from its folder,
