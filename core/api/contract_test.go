@@ -20,7 +20,6 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -39,7 +38,6 @@ func clientOf(t *testing.T, st *store.Store, operator *triage.Triage, rates api.
 		View:  alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Ready: readyNow, Published: publishedOver(st),
 	})
-	server.Emits(submit.New(st, nil))
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
 	transport := &http.Transport{}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -14,23 +13,6 @@ import (
 
 // maxEventBody bounds the body of an emitted event.
 const maxEventBody = submit.MaxPayload + 64<<10
-
-// Emitter stores events with their messages; *submit.Submitter implements it.
-type Emitter interface {
-	EmitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error)
-}
-
-// Emits adds the emission of events. It must be called before Start.
-func (s *Server) Emits(emitter Emitter) { s.emitter = emitter }
-
-func (s *Server) emits(mux *routes) {
-	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(func(r *http.Request) (any, error) {
-		if err := onlyParameters(r, nil); err != nil {
-			return nil, err
-		}
-		return s.emit(r)
-	}))))
-}
 
 // emitBody is the body of an emission.
 type emitBody struct {
@@ -51,6 +33,9 @@ type emittedEvent struct {
 }
 
 func (s *Server) emit(r *http.Request) (any, error) {
+	if err := onlyParameters(r, nil); err != nil {
+		return nil, err
+	}
 	key, err := keyOf(r, actorOf(r))
 	if err != nil {
 		return nil, err
@@ -62,7 +47,7 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if body.Trigger == "" {
 		return nil, requestError("the body has no trigger_ref")
 	}
-	done, err := s.emitter.EmitEvent(r.Context(), submit.Event{
+	done, err := s.deps.Published.Submitter.EmitEvent(r.Context(), submit.Event{
 		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
 		Key: key(),
 	})

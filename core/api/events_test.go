@@ -11,7 +11,6 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/apitest"
@@ -21,12 +20,11 @@ func TestEventsAreEmitted(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	apitest.Event(t, st)
-	server := api.New("127.0.0.1:0", api.Deps{
+	handler := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
 		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Ready: readyNow,
-	})
-	server.Emits(submit.New(st, nil))
-	handler := server.Handler()
+		Published: publishedOver(st),
+	}).Handler()
 	emit := func(body string) (int, map[string]any) {
 		t.Helper()
 		code, _, answer := post(t, handler, "/api/v1/events", body)

@@ -29,7 +29,7 @@ const jwtSecret = "the_secret_of_the_published_api"
 
 // publishedOver serves the published routes without asking for tokens.
 func publishedOver(st *store.Store) api.Published {
-	return api.Published{Store: st, Requester: submit.New(st, nil)}
+	return api.Published{Store: st, Submitter: submit.New(st, nil)}
 }
 
 // signed serves them for published tokens.

@@ -17,16 +17,11 @@ import (
 	"github.com/attune-go/attune/core/token"
 )
 
-// Requester requests executions; *submit.Submitter implements it.
-type Requester interface {
-	Request(ctx context.Context, request submit.Request) (submit.Requested, error)
-}
-
-// Published has the dependencies of the published routes for executions. Without a store the routes
-// do not exist.
+// Published has the dependencies of the published routes for executions, and of the emission of events. Without a store
+// the routes do not exist.
 type Published struct {
 	Store     *store.Store
-	Requester Requester
+	Submitter *submit.Submitter
 	// Signer verifies published tokens; nil, or one without a secret, refuses them.
 	Signer *token.Signer
 }
@@ -38,6 +33,7 @@ func (s *Server) publishes(mux *routes) {
 	mux.Handle("GET /api/v1/executions/{id}", s.published(ScopeRead, s.getExecution))
 	mux.Handle("POST /api/v1/executions", s.published(ScopeSubmit, s.requestExecution))
 	mux.Handle("POST /api/v1/executions/execute", s.published(ScopeSubmit, s.requestExecution))
+	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(s.emit))))
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	read := func(path string, handle func(*http.Request, *caller) (int, any, error)) {
 		mux.Handle("GET "+path, s.published(ScopeRead, handle))

@@ -58,7 +58,7 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	if err := s.permit(r, by, body); err != nil {
 		return 0, nil, err
 	}
-	done, err := s.deps.Published.Requester.Request(r.Context(), submit.Request{
+	done, err := s.deps.Published.Submitter.Request(r.Context(), submit.Request{
 		ActionRef: body.ActionRef, Params: body.Parameters, Options: options, Key: key(),
 	})
 	if invalid, ok := errors.AsType[*submit.InvalidParamsError](err); ok {

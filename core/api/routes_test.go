@@ -16,20 +16,17 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
 )
 
 // complete is a server with every route.
 func complete(st *store.Store, operator *triage.Triage) *api.Server {
-	server := api.New("127.0.0.1:0", api.Deps{
+	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Published: publishedOver(st), Acts: operator,
 		View:  alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Ready: func(context.Context) []api.Check { return nil },
 	})
-	server.Emits(submit.New(st, nil))
-	return server
 }
 
 // operations are the routes with a method, without the routes that refuse one.
