@@ -22,8 +22,6 @@ type world struct {
 	rows     map[pack.Kind]map[string]row
 	runtimes []pack.Runtime
 	hints    map[pack.Kind][]string
-	// former are the parameter schemas of rules' former targets, by kind and ref; nil: unspecified.
-	former map[pack.Kind]map[string]any
 	// doomed are the rows to delete, in a possible order.
 	doomed []store.PrunableRowsRow
 }
