@@ -127,9 +127,14 @@ func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outb
 	return append(messages, next), nil
 }
 
+// idOf is an id in a row, as it was read or will be written; nil for none.
 func idOf(value any) *int64 {
-	if id, ok := value.(int64); ok && id != 0 {
-		return &id
+	id, _ := value.(int64)
+	if number, ok := value.(json.Number); ok {
+		id, _ = number.Int64()
 	}
-	return nil
+	if id == 0 {
+		return nil
+	}
+	return &id
 }

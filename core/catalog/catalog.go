@@ -136,24 +136,17 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}
-	p, err := items.planOf(ctx)
-	if err != nil {
+	if err := items.policies(ctx, &about); err != nil {
 		return Result{}, err
 	}
-	if err := p.write(ctx, tx, request); err != nil {
-		return Result{}, err
-	}
-	if err := p.supersede(ctx, tx, request); err != nil {
-		return Result{}, err
-	}
-	result := Result{Changes: slices.Concat(items.changes, p.changes, pruned), Kept: kept, Warnings: warnings}
+	result := Result{Changes: slices.Concat(items.changes, pruned), Kept: kept, Warnings: warnings}
 	if request.DryRun {
 		return result, nil
 	}
 	if err := c.announce(ctx, tx, items.written, w.doomed); err != nil {
 		return Result{}, err
 	}
-	result.Nudged, err = c.nudge(ctx, tx, about.with(p.scopes))
+	result.Nudged, err = c.nudge(ctx, tx, about)
 	return result, err
 }
 
@@ -182,23 +175,6 @@ func lock(ctx context.Context, tx *store.Tx, request Request) error {
 	pipeline.Exec(store.LockPolicies, refsOf(request.Set.Policies))
 	if err := pipeline.Send(ctx); err != nil {
 		return fmt.Errorf("lock the packs, actions and policies of the files: %w", err)
-	}
-	return nil
-}
-
-// write stores the changed policies, and their audit.
-func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
-	for i, change := range p.changes {
-		if change.How == Unchanged {
-			continue
-		}
-		id, err := tx.ApplyPolicy(ctx, p.wanted[i].row())
-		if err != nil {
-			return fmt.Errorf("write the policy %s: %w", change.Ref, err)
-		}
-		if err := audit(ctx, tx, request, change, id); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -71,6 +71,10 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 	if err := w.read(ctx, q, store.CatalogRowsParams{Kind: string(pack.KindPack), Refs: packs}); err != nil {
 		return nil, err
 	}
+	policies := store.CatalogRowsParams{Kind: string(pack.KindPolicy), Refs: refsOf(set.Policies)}
+	if err := w.read(ctx, q, policies); err != nil {
+		return nil, err
+	}
 	if err := w.readFormer(ctx, q); err != nil {
 		return nil, err
 	}

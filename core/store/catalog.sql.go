@@ -78,14 +78,13 @@ const ApplyPolicy = `-- name: ApplyPolicy :one
 INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
-VALUES ($1, $2, nullif($3::text, ''), $4::text[],
-        $5, nullif($6::text, ''), $7,
-        nullif($8::text, ''), $9, $10,
-        nullif($11::int, 0), nullif($12::int, 0),
-        $13::text::policy_method_enum, $14::text[],
-        nullif($15::int, 0), nullif($16::int, 0),
-        nullif($17::text, ''), nullif($18::int, 0),
-        nullif($19::int, 0))
+SELECT $1::text, d.name, d.description, d.tags, d.action, d.action_ref, d.pack, d.pack_ref, d.kind, d.threshold,
+       d.window_seconds, d.burst, d.method::policy_method_enum, d.parameters, d.max_queue_length, d.queue_timeout_seconds,
+       d.retry_place, d.adaptive_min, d.adaptive_latency_ms
+FROM jsonb_to_record($2::jsonb) AS d (
+    name text, description text, tags text[], action bigint, action_ref text, pack bigint, pack_ref text, kind text,
+    threshold int, window_seconds int, burst int, method text, parameters text[], max_queue_length int,
+    queue_timeout_seconds int, retry_place text, adaptive_min int, adaptive_latency_ms int)
 ON CONFLICT (ref) DO UPDATE
 SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
     action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
@@ -96,52 +95,10 @@ SET name = excluded.name, description = excluded.description, tags = excluded.ta
 RETURNING id
 `
 
-type ApplyPolicyParams struct {
-	Ref                 string
-	Name                string
-	Description         string
-	Tags                []string
-	Action              *int64
-	ActionRef           string
-	Pack                *int64
-	PackRef             string
-	Kind                string
-	Threshold           int32
-	WindowSeconds       int32
-	Burst               int32
-	Method              string
-	Parameters          []string
-	MaxQueueLength      int32
-	QueueTimeoutSeconds int32
-	RetryPlace          string
-	AdaptiveMin         int32
-	AdaptiveLatencyMs   int32
-}
-
 // Writes one policy by its ref. created does not change: it decides which of several policies of
 // one scope is the newest.
-func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyPolicy,
-		arg.Ref,
-		arg.Name,
-		arg.Description,
-		arg.Tags,
-		arg.Action,
-		arg.ActionRef,
-		arg.Pack,
-		arg.PackRef,
-		arg.Kind,
-		arg.Threshold,
-		arg.WindowSeconds,
-		arg.Burst,
-		arg.Method,
-		arg.Parameters,
-		arg.MaxQueueLength,
-		arg.QueueTimeoutSeconds,
-		arg.RetryPlace,
-		arg.AdaptiveMin,
-		arg.AdaptiveLatencyMs,
-	)
+func (q *Queries) ApplyPolicy(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyPolicy, ref, doc)
 	var id int64
 	err := row.Scan(&id)
 	return id, err
@@ -232,87 +189,6 @@ func (q *Queries) ApplyWorkflow(ctx context.Context, ref string, doc []byte) (in
 	return id, err
 }
 
-const CatalogPolicies = `-- name: CatalogPolicies :many
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
-       p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
-       p.kind, p.threshold, coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
-       p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
-       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
-       coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
-FROM policy p
-LEFT JOIN action a ON a.id = p.action
-LEFT JOIN pack k ON k.id = p.pack
-WHERE p.ref = ANY ($1::text[])
-ORDER BY p.id
-`
-
-type CatalogPoliciesRow struct {
-	ID                  int64
-	Ref                 string
-	Name                string
-	Description         string
-	Tags                []string
-	Action              *int64
-	ActionRef           string
-	Pack                *int64
-	PackRef             string
-	Kind                string
-	Threshold           int32
-	WindowSeconds       int32
-	Burst               int32
-	Method              string
-	Parameters          []string
-	MaxQueueLength      int32
-	QueueTimeoutSeconds int32
-	RetryPlace          string
-	AdaptiveMin         int32
-	AdaptiveLatencyMs   int32
-}
-
-// The present policies. The refs of action and pack are the ones of the rows that the policy is
-// bound to, not the texts beside them.
-func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]CatalogPoliciesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPolicies, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPoliciesRow
-	for rows.Next() {
-		var i CatalogPoliciesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.Name,
-			&i.Description,
-			&i.Tags,
-			&i.Action,
-			&i.ActionRef,
-			&i.Pack,
-			&i.PackRef,
-			&i.Kind,
-			&i.Threshold,
-			&i.WindowSeconds,
-			&i.Burst,
-			&i.Method,
-			&i.Parameters,
-			&i.MaxQueueLength,
-			&i.QueueTimeoutSeconds,
-			&i.RetryPlace,
-			&i.AdaptiveMin,
-			&i.AdaptiveLatencyMs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CatalogRows = `-- name: CatalogRows :many
 SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
 FROM pack p WHERE $1::text = 'pack' AND p.ref = ANY ($2::text[])
@@ -336,6 +212,12 @@ FROM trigger t WHERE $1::text = 'trigger' AND t.ref = ANY ($2::text[])
 UNION ALL
 SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
 FROM rule u WHERE $1::text = 'rule' AND u.ref = ANY ($2::text[])
+UNION ALL -- the refs of the rows that a policy is bound to, not the texts beside them
+SELECT l.id, l.ref, '', false, (to_jsonb(l) || jsonb_build_object('action_ref', a.ref, 'pack_ref', p.ref))::jsonb
+FROM policy l
+LEFT JOIN action a ON a.id = l.action
+LEFT JOIN pack p ON p.id = l.pack
+WHERE $1::text = 'policy' AND l.ref = ANY ($2::text[])
 ORDER BY 1
 `
 

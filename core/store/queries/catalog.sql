@@ -25,22 +25,6 @@ SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.
 -- For a hint about an unknown ref; read only then.
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT sqlc.arg(page)::int;
 
--- name: CatalogPolicies :many
--- The present policies. The refs of action and pack are the ones of the rows that the policy is
--- bound to, not the texts beside them.
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
-       p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
-       p.kind, p.threshold, coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
-       p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
-       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
-       coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
-FROM policy p
-LEFT JOIN action a ON a.id = p.action
-LEFT JOIN pack k ON k.id = p.pack
-WHERE p.ref = ANY (sqlc.arg(refs)::text[])
-ORDER BY p.id;
-
 -- name: SupersededPolicies :many
 -- The policies among these that have no effect: only the newest concurrency policy of each scope has one.
 SELECT p.ref, newest.ref AS newest
@@ -85,14 +69,13 @@ DELETE FROM policy WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
-VALUES (sqlc.arg(ref), sqlc.arg(name), nullif(sqlc.arg(description)::text, ''), sqlc.arg(tags)::text[],
-        sqlc.narg(action), nullif(sqlc.arg(action_ref)::text, ''), sqlc.narg(pack),
-        nullif(sqlc.arg(pack_ref)::text, ''), sqlc.arg(kind), sqlc.arg(threshold),
-        nullif(sqlc.arg(window_seconds)::int, 0), nullif(sqlc.arg(burst)::int, 0),
-        sqlc.arg(method)::text::policy_method_enum, sqlc.arg(parameters)::text[],
-        nullif(sqlc.arg(max_queue_length)::int, 0), nullif(sqlc.arg(queue_timeout_seconds)::int, 0),
-        nullif(sqlc.arg(retry_place)::text, ''), nullif(sqlc.arg(adaptive_min)::int, 0),
-        nullif(sqlc.arg(adaptive_latency_ms)::int, 0))
+SELECT sqlc.arg(ref)::text, d.name, d.description, d.tags, d.action, d.action_ref, d.pack, d.pack_ref, d.kind, d.threshold,
+       d.window_seconds, d.burst, d.method::policy_method_enum, d.parameters, d.max_queue_length, d.queue_timeout_seconds,
+       d.retry_place, d.adaptive_min, d.adaptive_latency_ms
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    name text, description text, tags text[], action bigint, action_ref text, pack bigint, pack_ref text, kind text,
+    threshold int, window_seconds int, burst int, method text, parameters text[], max_queue_length int,
+    queue_timeout_seconds int, retry_place text, adaptive_min int, adaptive_latency_ms int)
 ON CONFLICT (ref) DO UPDATE
 SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
     action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
@@ -155,6 +138,12 @@ FROM trigger t WHERE sqlc.arg(kind)::text = 'trigger' AND t.ref = ANY (sqlc.arg(
 UNION ALL
 SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
 FROM rule u WHERE sqlc.arg(kind)::text = 'rule' AND u.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL -- the refs of the rows that a policy is bound to, not the texts beside them
+SELECT l.id, l.ref, '', false, (to_jsonb(l) || jsonb_build_object('action_ref', a.ref, 'pack_ref', p.ref))::jsonb
+FROM policy l
+LEFT JOIN action a ON a.id = l.action
+LEFT JOIN pack p ON p.id = l.pack
+WHERE sqlc.arg(kind)::text = 'policy' AND l.ref = ANY (sqlc.arg(refs)::text[])
 ORDER BY 1;
 
 -- name: TriggerRefs :many
