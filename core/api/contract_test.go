@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,9 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		if len(op.Security) == 0 && op.Security != nil || op.ID == "getMetrics" { // no token is required here
 			continue
 		}
+		if op.ID == "listExecutionsByStatus" && c.want == http.StatusNotFound { // no path, and so not in its format
+			continue
+		}
 		code, _ := send("", c.request, c.body)
 		require.Equal(t, http.StatusUnauthorized, code, c.request)
 		other := "submitter"
@@ -197,61 +201,28 @@ func exchangesOver(t *testing.T, st *store.Store, operator *triage.Triage) []exc
 	}
 	const none, only = "", `{"reason": "enough"}`
 	with := func(rest string) string { return `{"reason": "enough", ` + rest + "}" }
-	return []exchange{
-		{200, "GET /healthz", none, ""},
-		{200, "GET /readyz", none, ""},
-		{200, "GET /metrics", none, ""},
-		{200, "GET /api/v1/openapi.yaml", none, ""},
+	return append(readsOver(f), []exchange{
 		{200, "GET /api/v1/executions?include_total=true&per_page=3", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/executions/%d", f.Holder), none, ""},
-		{404, "GET /api/v1/executions/999999", none, ""},
 		{403, fmt.Sprintf("GET /api/v1/executions/%d?include_secret_values=true", f.Holder), none, ""},
-		{200, "GET /api/v1/executions/stats", none, ""},
-		{200, "GET /api/v1/executions/status/running", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/enforcements/%d/executions", f.Enforcement), none, ""},
-		{200, fmt.Sprintf("GET /api/v1/executions/%d/why", f.QueuedExecution), none, ""},
 		{200, fmt.Sprintf("GET /api/v1/executions/%d/why", f.Holder), none, ""},
-		{404, "GET /api/v1/executions/999999/why", none, ""},
-		{200, "GET /api/v1/workflows", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/workflows/%d", f.Workflow), none, ""},
 		{404, fmt.Sprintf("GET /api/v1/workflows/%d", f.Holder), none, ""},
-		{200, "GET /api/v1/inquiries", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/inquiries/%d", f.Inquiry), none, ""},
-		{200, "GET /api/v1/events", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/events/%d", f.Event), none, ""},
-		{200, "GET /api/v1/enforcements", none, ""},
-		{200, "GET /api/v1/rules", none, ""},
-		{200, "GET /api/v1/rules/" + f.Rule, none, ""},
 		{200, "GET /api/v1/dead-letters?decided=true", none, ""},
 		{400, "GET /api/v1/dead-letters?open=true&decided=true", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/dead-letters/%d", f.DeadLetter), none, ""},
 		{200, "GET /api/v1/dead-letters/stats?since=1h", none, ""},
 		{200, "GET /api/v1/dead-letters/discard-all?reason=expired", none, ""},
-		{200, "GET /api/v1/dead-letters/take", none, ""},
 		{404, "GET /api/v1/dead-letters/take?queue=nowhere", none, ""},
-		{200, "GET /api/v1/queues?all=true", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/queues/%d", f.Queue), none, ""},
-		{200, "GET /api/v1/actions/demo.sleep/queue-stats", none, ""},
-		{404, "GET /api/v1/actions/demo.nothing/queue-stats", none, ""},
+		{200, "GET /api/v1/queues?action=sleep&paused=true&blocked=true&all=true&limit=1", none, ""},
+		{400, "GET /api/v1/queues?limit=0", none, ""},
+		{400, "GET /api/v1/queues?limit=x", none, ""},
+		{400, "GET /api/v1/queues?limit=1001", none, ""},
+		{400, "GET /api/v1/queues?paused=perhaps", none, ""},
 		{200, "GET /api/v1/actions/demo.sleep/queues/clear?older_than=1ns", none, ""},
 		{400, "GET /api/v1/actions/demo.sleep/queues/clear?group={", none, ""},
-		{200, "GET /api/v1/queues/repair", none, ""},
 		{404, "GET /api/v1/queues/repair?action=demo.nothing", none, ""},
 		{200, "GET /api/v1/workers?name=w-", none, ""},
 		{400, "GET /api/v1/workers?health=well", none, ""},
-		{200, fmt.Sprintf("GET /api/v1/workers/%d", f.Worker), none, ""},
 		{200, "GET /api/v1/alerts?history=true", none, ""},
-		{200, "GET /api/v1/replicas", none, ""},
-		{200, "GET /api/v1/audit", none, ""},
-		{200, "GET /api/v1/policies", none, ""},
-		{200, "GET /api/v1/policies/" + f.Policy, none, ""},
 		{200, "GET /api/v1/actions?pack=" + f.Pack, none, ""},
-		{200, "GET /api/v1/actions/" + f.Action, none, ""},
-		{200, "GET /api/v1/triggers", none, ""},
-		{200, "GET /api/v1/triggers/" + f.Trigger, none, ""},
-		{200, "GET /api/v1/packs", none, ""},
-		{200, "GET /api/v1/packs/" + f.Pack, none, ""},
-		{404, "GET /api/v1/packs/nothing", none, ""},
 
 		{201, "POST /api/v1/executions", `{"action_ref": "demo.sleep"}`, "execution"},
 		{404, "POST /api/v1/executions", `{"action_ref": "demo.nothing"}`, ""},
@@ -309,5 +280,36 @@ func exchangesOver(t *testing.T, st *store.Store, operator *triage.Triage) []exc
 		{200, fmt.Sprintf("POST /api/v1/workers/%d/drain", f.Worker), only, "worker.drain"},
 		{200, fmt.Sprintf("POST /api/v1/workers/%d/forget", gone), only, "worker.forget"},
 		{200, "GET /api/v1/audit", none, ""},
+	}...)
+}
+
+// readsOver asks each path that can be read for what exists and for what does not.
+func readsOver(f apitest.Filled) (exchanges []exchange) {
+	exists := map[string]any{
+		"dead-letters/{id}": f.DeadLetter, "workflows/{id}": f.Workflow, "events/{id}": f.Event, "rules/{ref}": f.Rule,
+		"inquiries/{id}": f.Inquiry, "executions/{id}": f.Holder, "executions/status/{status}": "running",
+		"enforcements/{id}/executions": f.Enforcement, "executions/{id}/why": f.QueuedExecution, "queues/{id}": f.Queue,
+		"actions/{ref}/queue-stats": f.Action, "workers/{id}": f.Worker, "actions/{ref}": f.Action,
+		"actions/{ref}/queues/clear": f.Action, "triggers/{ref}": f.Trigger, "packs/{ref}": f.Pack,
+		"policies/{ref}": f.Policy,
 	}
+	variable := regexp.MustCompile(`\{\w+\}`)
+	for _, op := range readSpec() {
+		if op.method != http.MethodGet {
+			continue
+		}
+		add := func(want int, of any) {
+			exchanges = append(exchanges,
+				exchange{want: want, request: "GET " + variable.ReplaceAllString(op.path, fmt.Sprint(of))})
+		}
+		add(http.StatusOK, exists[strings.TrimPrefix(op.path, "/api/v1/")])
+		// a list, which is empty then
+		if strings.Contains(op.path, "{") && op.path != "/api/v1/enforcements/{id}/executions" {
+			add(http.StatusNotFound, 999_999)
+		}
+		if strings.Contains(op.path, "{id}") {
+			add(http.StatusBadRequest, "x")
+		}
+	}
+	return exchanges
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/lab/testkit/apitest"
 )
 
 // operation is one operation of openapi.yaml.
@@ -261,29 +260,6 @@ func requireAnswerDescribed(t testing.TB, r *http.Request, code int, header http
 	return op
 }
 
-// served is a handler over a filled database, with the values of path variables.
-func served(t *testing.T) (handler http.Handler, ids map[string]string) {
-	t.Helper()
-	st := testkit.Store(t)
-	f := apitest.Fill(t, st)
-	return handlerOver(t, st), map[string]string{
-		"/api/v1/dead-letters/{id}": fmt.Sprint(f.DeadLetter), "/api/v1/workflows/{id}": fmt.Sprint(f.Workflow),
-		"/api/v1/events/{id}": fmt.Sprint(f.Event), "/api/v1/rules/{ref}": f.Rule,
-		"/api/v1/inquiries/{id}": fmt.Sprint(f.Inquiry), "/api/v1/executions/{id}": fmt.Sprint(f.Holder),
-		"/api/v1/executions/status/{status}":   "running",
-		"/api/v1/enforcements/{id}/executions": fmt.Sprint(f.Enforcement),
-		"/api/v1/executions/{id}/why":          fmt.Sprint(f.QueuedExecution),
-		"/api/v1/queues/{id}":                  fmt.Sprint(f.Queue),
-		"/api/v1/actions/{ref}/queue-stats":    f.Action,
-		"/api/v1/workers/{id}":                 fmt.Sprint(f.Worker),
-		"/api/v1/actions/{ref}":                f.Action,
-		"/api/v1/actions/{ref}/queues/clear":   f.Action,
-		"/api/v1/triggers/{ref}":               f.Trigger,
-		"/api/v1/packs/{ref}":                  f.Pack,
-		"/api/v1/policies/{ref}":               f.Policy,
-	}
-}
-
 func handlerOver(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	return api.New("127.0.0.1:0", api.Deps{
@@ -311,49 +287,11 @@ func ask(t *testing.T, handler http.Handler, path string) (int, string, []byte) 
 	return w.Code, kind, w.Body.Bytes()
 }
 
-// TestEveryReadAnswersAsDescribed asks each path that can be read for what exists and for what does not.
-func TestEveryReadAnswersAsDescribed(t *testing.T) {
-	t.Parallel()
-	handler, ids := served(t)
-	get := func(want int, path string) {
-		code, _, body := ask(t, handler, path)
-		require.Equal(t, want, code, "%s: %s", path, body)
-	}
-	for _, op := range readSpec() {
-		require.NotEmpty(t, op.Summary, op.path)
-		if op.method != http.MethodGet {
-			continue
-		}
-		get(http.StatusOK, fill(op.path, ids[op.path]))
-		// a list, which is empty then
-		if strings.Contains(op.path, "{") && op.path != "/api/v1/enforcements/{id}/executions" {
-			get(http.StatusNotFound, fill(op.path, "999999"))
-		}
-		if strings.Contains(op.path, "{id}") {
-			get(http.StatusBadRequest, fill(op.path, "x"))
-		}
-	}
-	get(http.StatusOK, "/api/v1/queues?action=sleep&paused=true&blocked=true&limit=1")
-	for _, bad := range []string{"limit=0", "limit=x", "limit=1001", "paused=perhaps"} {
-		get(http.StatusBadRequest, "/api/v1/queues?"+bad)
-	}
-	code, kind, _ := ask(t, handler, "/api/v2/queues")
-	require.Equal(t, http.StatusNotFound, code)
-	require.Equal(t, "application/problem+json", kind)
-}
-
-func fill(path, with string) string {
-	from, to := strings.Index(path, "{"), strings.Index(path, "}")
-	if from < 0 {
-		return path
-	}
-	return path[:from] + with + path[to+1:]
-}
-
 func TestTheNearestActionIsNamed(t *testing.T) {
 	t.Parallel()
-	handler, _ := served(t)
-	_, _, body := ask(t, handler, "/api/v1/actions/demo.sleeep/queue-stats")
+	st := testkit.Store(t)
+	testkit.Action(t, st, "demo.sleep")
+	_, _, body := ask(t, handlerOver(t, st), "/api/v1/actions/demo.sleeep/queue-stats")
 	var problem struct {
 		Detail string `json:"detail"`
 	}
