@@ -122,8 +122,10 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 		return Result{}, err
 	}
 	items := newWriter(tx, request, w)
-	if err := items.all(ctx); err != nil {
-		return Result{}, err
+	for _, item := range request.Set.Items {
+		if err := items.item(ctx, item); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := items.relink(ctx); err != nil {
 		return Result{}, err

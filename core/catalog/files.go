@@ -55,7 +55,8 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 	}
 	var files Files
 	var sources []pack.Source
-	for _, one := range f.ordered() {
+	slices.SortFunc(f.found, func(a, b found) int { return strings.Compare(a.name, b.name) })
+	for _, one := range f.found {
 		text, err := content(one.name, one.limit, stdin)
 		if err != nil {
 			return Files{}, err
@@ -67,10 +68,12 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 			continue
 		}
 		source := one.source(text)
-		if empty := one.named && source.Kind == pack.KindPolicy && holdsNothing(source); empty {
-			files.Mistakes = append(files.Mistakes,
-				pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
-			continue
+		if one.named && source.Kind == pack.KindPolicy {
+			if policies, mistakes := pack.Parse(source.Name, text); len(policies)+len(mistakes) == 0 {
+				files.Mistakes = append(files.Mistakes,
+					pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
+				continue
+			}
 		}
 		sources = append(sources, source)
 	}
@@ -88,11 +91,6 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 	files.Mistakes = pack.Sort(slices.Concat(files.Mistakes, mistakes, missing))
 	files.Skipped = once(f.skipped)
 	return files, nil
-}
-
-func holdsNothing(source pack.Source) bool {
-	policies, mistakes := pack.Parse(source.Name, source.Content)
-	return len(policies)+len(mistakes) == 0
 }
 
 // source is the file with the kind that its path or its keys determine.

@@ -41,15 +41,6 @@ func newWriter(tx *store.Tx, request Request, w *world) *writer {
 	return &writer{tx: tx, request: request, world: w, ids: ids, after: w.known().With(request.Set)}
 }
 
-func (w *writer) all(ctx context.Context) error {
-	for _, item := range w.request.Set.Items {
-		if err := w.item(ctx, item); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	was := w.world.rows[item.Kind][item.Ref].doc
 	wanted := w.wanted(item, was)

@@ -30,12 +30,13 @@ func (w *writer) policies(ctx context.Context, about *scopes) error {
 
 func (w *writer) policy(ctx context.Context, p *pack.Policy, about *scopes) error {
 	was, wanted := w.world.rows[pack.KindPolicy][p.Ref].doc, w.wantedPolicy(p)
+	window := time.Duration(p.WindowSeconds) * time.Second
 	change := Change{
 		Kind: pack.KindPolicy, Ref: p.Ref, Place: p.Place, Folder: p.Folder,
 		Fields: documentDifference(was, wanted, policyColumns, nil),
 	}
 	if spaced := p.Kind == limit.KindRate && p.Threshold > 1 && p.Burst <= 1; spaced && len(change.Fields) > 0 {
-		change.Pace = (time.Duration(p.WindowSeconds) * time.Second / time.Duration(p.Threshold)).Round(time.Millisecond)
+		change.Pace = (window / time.Duration(p.Threshold)).Round(time.Millisecond)
 	}
 	if change.limits() {
 		about.add(idOf(wanted["action"]), idOf(wanted["pack"]))
