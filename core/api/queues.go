@@ -159,10 +159,7 @@ func (s *Server) only(allowed string) http.HandlerFunc {
 }
 
 // requestError reports an invalid request.
-type requestError string
-
-// Error returns the message.
-func (b requestError) Error() string { return string(b) }
+func requestError(text string) error { return &statusError{http.StatusBadRequest, text} }
 
 // answer writes the result of a handler as the member data, or the problem.
 func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler {
@@ -214,7 +211,6 @@ var statuses = []struct {
 	code int
 	told func(err error) string
 }{
-	{http.StatusBadRequest, as[requestError]},
 	{http.StatusBadRequest, is(monitor.ErrFilter, "")},
 	{http.StatusBadRequest, is(submit.ErrParams, "")},
 	{http.StatusNotFound, as[*monitor.UnknownActionError]},
@@ -223,6 +219,7 @@ var statuses = []struct {
 	{http.StatusNotFound, as[*submit.UnknownTriggerError]},
 	{http.StatusConflict, as[*submit.RuleMismatchError]},
 	{http.StatusRequestEntityTooLarge, is(submit.ErrPayload, "")},
+	{http.StatusUnprocessableEntity, as[*submit.InvalidParamsError]},
 	{http.StatusUnprocessableEntity, as[*submit.InvalidPayloadError]},
 	{http.StatusUnprocessableEntity, is(submit.ErrKeyUsed, "")},
 	{http.StatusUnprocessableEntity, as[*jsonvalue.Error]},

@@ -61,9 +61,6 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	done, err := s.deps.Published.Submitter.Request(r.Context(), submit.Request{
 		ActionRef: body.ActionRef, Params: body.Parameters, Options: options, Key: key(),
 	})
-	if invalid, ok := errors.AsType[*submit.InvalidParamsError](err); ok {
-		return 0, nil, &codedError{http.StatusUnprocessableEntity, "VALIDATION_ERROR", invalid.Error()}
-	}
 	if err != nil {
 		return 0, nil, err
 	}
