@@ -132,11 +132,11 @@ func needs(role Role) map[string]need {
 		if !slices.Contains(g.to, role) {
 			continue
 		}
-		for _, object := range strings.Fields(g.on) {
+		for object := range strings.FieldsSeq(g.on) {
 			if all[object] == nil {
 				all[object] = need{}
 			}
-			for _, privilege := range strings.Fields(g.may) {
+			for privilege := range strings.FieldsSeq(g.may) {
 				all[object][privilege] = slices.Concat(all[object][privilege], strings.Fields(g.columns))
 			}
 		}
