@@ -6,7 +6,6 @@ SHELL := /bin/sh
 GOLANGCI_VERSION    ?= v2.15.0
 GOVULNCHECK_VERSION ?= v1.9.0
 SQLC_VERSION        ?= v1.31.1
-OAPI_CODEGEN_VERSION ?= v2.8.2
 NFPM_VERSION        ?= v2.45.2
 
 DEMO_SECONDS ?= 45
@@ -28,7 +27,6 @@ golangci    = $$(sh .ci/tool.sh golangci-lint $(GOLANGCI_VERSION) github.com/gol
 govulncheck = $$(sh .ci/tool.sh govulncheck $(GOVULNCHECK_VERSION) golang.org/x/vuln/cmd/govulncheck)
 nfpm        = $$(sh .ci/tool.sh nfpm $(NFPM_VERSION) github.com/goreleaser/nfpm/v2/cmd/nfpm)
 sqlc        = $$(sh .ci/tool.sh sqlc $(SQLC_VERSION) github.com/sqlc-dev/sqlc/cmd/sqlc)
-oapi        = $$(sh .ci/tool.sh oapi-codegen $(OAPI_CODEGEN_VERSION) github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen)
 
 # A copy without its history, or one that git refuses to read, builds as well.
 vcs = $$(git status --porcelain -uno >/dev/null 2>&1 || echo -buildvcs=false)
@@ -66,13 +64,11 @@ adopt: install build ## rehearse the adoption of an existing installation on pri
 
 .PHONY: race
 race: ## every test with -race on the shared test servers, which stay for the next run
-	@go test -race ./... && go -C core/api/contract test -race ./... && go -C lab/bench test -race ./... && \
-		go -C deploy/check test -race .
+	@go test -race ./... && go -C lab/bench test -race ./... && go -C deploy/check test -race .
 
 .PHONY: test-short
 test-short: ## quick tests without -race, on the shared test servers, which stay for the next run
-	@go test -short ./... && go -C core/api/contract test -short ./... && go -C lab/bench test -short ./... && \
-		go -C deploy/check test -short .
+	@go test -short ./... && go -C lab/bench test -short ./... && go -C deploy/check test -short .
 
 .PHONY: test-stack-down
 test-stack-down: build ## stop the shared test servers and remove their data
@@ -85,7 +81,6 @@ install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
 .PHONY: lint
 lint: ## golangci-lint with .ci/golangci.yml, and govulncheck where its database can be reached
 	@tool=$(golangci) && "$$tool" run --config .ci/golangci.yml ./... && \
-		(cd core/api/contract && "$$tool" run --config ../../../.ci/golangci.yml ./...) && \
 		(cd lab/bench && "$$tool" run --config ../../.ci/golangci.yml ./...) && \
 		(cd deploy/check && "$$tool" run --config ../../.ci/golangci.yml ./...)
 	@sh .ci/vulnerabilities.sh $(govulncheck)
@@ -95,11 +90,9 @@ format: ## gofumpt and import order, in place
 	@$(golangci) fmt --config .ci/golangci.yml ./...
 
 .PHONY: generate
-generate: ## run sqlc and the other generators
+generate: ## run sqlc
 	@tool=$(sqlc); mkdir -p .attune/tools; ln -sf "$$tool" .attune/tools/sqlc; \
 		PATH="$$PWD/.attune/tools:$$PATH" sh core/store/generate.sh
-	@tool=$(oapi); ln -sf "$$tool" .attune/tools/oapi-codegen; \
-		PATH="$$PWD/.attune/tools:$$PATH" sh core/api/contract/generate.sh
 
 .PHONY: verify
 verify: ## fail unless generated code and go.mod are current

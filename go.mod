@@ -21,6 +21,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0 // metrics
 	github.com/rabbitmq/amqp091-go v1.16.0 // AMQP 0-9-1
 	github.com/rogpeppe/go-internal v1.16.0 // scripts that run the commands as users do, in tests
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // compares answers of the HTTP API with openapi.yaml, in tests
 	github.com/spf13/cobra v1.10.2 // commands, flags, completions and manual pages
 	github.com/spf13/pflag v1.0.9 // flags of attune-tui, and groups of flags that commands share
 	github.com/stretchr/testify v1.12.1 // assertions, in tests

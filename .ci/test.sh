@@ -85,7 +85,6 @@ run() { # run MODULE ARGUMENT...
 	else
 		run . ./...
 		code=$?
-		run core/api/contract ./... || code=1
 		run lab/bench ./... || code=1
 		# The types of the Kubernetes API take long to compile: make verify-deploy and make chaos check with them.
 		run deploy/check "$([ -n "${ATTUNE_SLOW_TESTS:-}" ] && echo ./... || echo .)" || code=1

@@ -22,7 +22,7 @@ if [ "$before" != "$after" ]; then
 	rm -f .attune/sums.before
 	exit 1
 fi
-for module in . core/api/contract lab/bench deploy/check; do
+for module in . lab/bench deploy/check; do
 	go -C "$module" mod verify >/dev/null
 	go -C "$module" mod tidy -diff >/dev/null || {
 		echo "$module/go.mod is not tidy: run 'go -C $module mod tidy'" >&2

@@ -111,7 +111,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	var committed committedMessages
 	catalogue := catalog.New(c.store, &committed)
 	request := catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun,
+		Set: files.Set, Mistakes: files.Mistakes, DryRun: options.dryRun,
 		Prune:  options.prune,
 		Strict: options.strict, Actor: triage.LocalActor(), Source: "attune-executor",
 	}

@@ -28,7 +28,7 @@ func acting(st *store.Store) http.Handler {
 	}).Handler()
 }
 
-// post sends an act; change may alter the request.
+// post sends an act, and compares the answer with the description; change may alter the request.
 func post(t *testing.T, handler http.Handler, path, body string,
 	change ...func(*http.Request),
 ) (code int, kind string, answer map[string]any) {
@@ -43,6 +43,7 @@ func post(t *testing.T, handler http.Handler, path, body string,
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
+	requireDescribed(t, r, body, w.Code, w.Header(), w.Body.Bytes())
 	kind, _, _ = strings.Cut(w.Header().Get("Content-Type"), ";")
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
 	return w.Code, kind, answer
@@ -51,7 +52,6 @@ func post(t *testing.T, handler http.Handler, path, body string,
 // TestEveryActionAnswersAsDescribed compares every answer of every action with the description.
 func TestEveryActionAnswersAsDescribed(t *testing.T) {
 	t.Parallel()
-	s := readSpec(t)
 	st := testkit.Store(t)
 	handler := acting(st)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -94,30 +94,21 @@ func TestEveryActionAnswersAsDescribed(t *testing.T) {
 		{"retry", "x", "", 400, "not a positive number"},
 		{"retry", failed, `{"tree": true}`, 400, `unknown field "tree"`},
 	} {
-		path := "/api/v1/executions/{id}/" + c.act
 		url := fmt.Sprintf("/api/v1/executions/%v/%s", c.id, c.act)
 		if id, query, ok := strings.Cut(fmt.Sprint(c.id), "?"); ok {
 			url = "/api/v1/executions/" + id + "/" + c.act + "?" + query
 		}
-		code, kind, answer := post(t, handler, url, c.body)
+		code, _, answer := post(t, handler, url, c.body)
 		require.Equal(t, c.code, code, "%s: %v", url, answer)
-		described, ok := s.Paths[path]["post"].Responses[fmt.Sprint(code)]
-		require.True(t, ok, "%s answers with %d, which is not described", url, code)
-		if name, ok := strings.CutPrefix(described.Ref, "#/components/responses/"); ok {
-			described = s.Components.Responses[name]
-		}
-		require.Contains(t, described.Content, kind, url)
-		s.check(t, path, answer, described.Content[kind].Schema)
 		if c.detail != "" {
 			require.Contains(t, cmp.Or(answer["detail"], answer["error"]), c.detail)
 		}
 	}
-	code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x",
+	code, _, _ := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x",
 		func(r *http.Request) {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		})
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
-	s.check(t, "415", answer, s.Components.Responses["PublishedError"].Content["application/json"].Schema)
 
 	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, st, waits))
 	require.Equal(t, lifecycle.StatusCanceling, testkit.StatusOf(t, st, runs))

@@ -92,7 +92,6 @@ type Server struct {
 	address  string
 	deps     Deps
 	tokens   *Tokens // nil without a file
-	emitter  Emitter // nil when events cannot be emitted
 	listener net.Listener
 	server   *http.Server
 	limiter  *limiter
@@ -263,9 +262,6 @@ func (s *Server) register(mux *routes) {
 	}
 	if s.deps.Acts != nil {
 		s.acts(mux)
-	}
-	if s.emitter != nil {
-		s.emits(mux)
 	}
 	if s.deps.Published.Store != nil {
 		s.publishes(mux)

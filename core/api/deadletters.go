@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -31,13 +32,7 @@ func readDeadLetterFilter(r *http.Request) (filter monitor.DeadLetterFilter, cur
 		MaxAge: q.age("since"), MinAge: q.age("older_than"), Execution: q.number("execution", maxID),
 	}
 	filter.Limit, cursor = q.page()
-	if q.err != nil {
-		return filter, 0, q.err
-	}
-	if err := filter.Check(); err != nil {
-		return filter, 0, requestError(err.Error())
-	}
-	return filter, cursor, nil
+	return filter, cursor, cmp.Or(q.err, filter.Check())
 }
 
 // deadLetterStats answers the statistics of dead letters.
@@ -47,11 +42,7 @@ func (s *Server) deadLetterStats(r *http.Request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	stats, err := s.deps.View.LedgerStats(r.Context(), window)
-	if errors.Is(err, monitor.ErrFilter) {
-		return nil, requestError(err.Error())
-	}
-	return stats, err
+	return s.deps.View.LedgerStats(r.Context(), window)
 }
 
 func (s *Server) requeueDeadLetter(r *http.Request, operator *triage.Triage, id int64) (any, error) {

@@ -1,13 +1,11 @@
 package api
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"net/http"
 
-	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/trace"
@@ -15,23 +13,6 @@ import (
 
 // maxEventBody bounds the body of an emitted event.
 const maxEventBody = submit.MaxPayload + 64<<10
-
-// Emitter stores events with their messages; *submit.Submitter implements it.
-type Emitter interface {
-	EmitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error)
-}
-
-// Emits adds the emission of events. It must be called before Start.
-func (s *Server) Emits(emitter Emitter) { s.emitter = emitter }
-
-func (s *Server) emits(mux *routes) {
-	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(func(r *http.Request) (any, error) {
-		if err := onlyParameters(r, nil); err != nil {
-			return nil, err
-		}
-		return s.emit(r)
-	}))))
-}
 
 // emitBody is the body of an emission.
 type emitBody struct {
@@ -52,6 +33,9 @@ type emittedEvent struct {
 }
 
 func (s *Server) emit(r *http.Request) (any, error) {
+	if err := onlyParameters(r, nil); err != nil {
+		return nil, err
+	}
 	key, err := keyOf(r, actorOf(r))
 	if err != nil {
 		return nil, err
@@ -63,12 +47,15 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if body.Trigger == "" {
 		return nil, requestError("the body has no trigger_ref")
 	}
-	done, err := s.emitter.EmitEvent(r.Context(), submit.Event{
+	done, err := s.deps.Published.Submitter.EmitEvent(r.Context(), submit.Event{
 		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
 		Key: key(),
 	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
+	}
 	if err != nil {
-		return nil, emitProblem(err)
+		return nil, err
 	}
 	if !done.Repeated {
 		s.links(r.Context(), trace.Event, done.ID)
@@ -77,31 +64,6 @@ func (s *Server) emit(r *http.Request) (any, error) {
 		ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
 		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z"),
 	}, nil
-}
-
-// emitProblem returns the status of an invalid event.
-func emitProblem(err error) error {
-	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
-	mismatch, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
-	invalid, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
-	tooDeep, isTooDeep := errors.AsType[*jsonvalue.Error](err)
-	switch {
-	case errors.Is(err, submit.ErrKeyUsed):
-		return &statusError{http.StatusUnprocessableEntity, err.Error()}
-	case errors.Is(err, sql.ErrNoRows):
-		return &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
-	case isTooDeep:
-		return &statusError{http.StatusUnprocessableEntity, tooDeep.Error()}
-	case isUnknown:
-		return &statusError{http.StatusNotFound, unknown.Error()}
-	case isMismatch:
-		return conflictf("%s", mismatch.Error())
-	case isInvalid:
-		return &statusError{http.StatusUnprocessableEntity, invalid.Error()}
-	case errors.Is(err, submit.ErrPayload):
-		return &statusError{http.StatusRequestEntityTooLarge, err.Error()}
-	}
-	return err
 }
 
 // events answers a page of events.
@@ -124,9 +86,5 @@ func (s *Server) enforcements(r *http.Request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	list, err := s.deps.View.Enforcements(r.Context(), filter, cursor)
-	if errors.Is(err, monitor.ErrFilter) {
-		return nil, requestError(err.Error())
-	}
-	return list, err
+	return s.deps.View.Enforcements(r.Context(), filter, cursor)
 }

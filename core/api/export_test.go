@@ -15,6 +15,9 @@ func (s *Server) Patterns() []string {
 // UseTokens makes the server require these tokens without listening.
 func (s *Server) UseTokens(tokens *Tokens) { s.tokens = tokens }
 
+// OpenAPI is the description of the whole API, as YAML.
+func OpenAPI() []byte { return openAPI }
+
 // Clients is how many clients the limiter remembers.
 func (s *Server) Clients() int {
 	s.limiter.mu.Lock()

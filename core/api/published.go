@@ -17,16 +17,11 @@ import (
 	"github.com/attune-go/attune/core/token"
 )
 
-// Requester requests executions; *submit.Submitter implements it.
-type Requester interface {
-	Request(ctx context.Context, request submit.Request) (submit.Requested, error)
-}
-
-// Published has the dependencies of the published routes for executions. Without a store the routes
-// do not exist.
+// Published has the dependencies of the published routes for executions, and of the emission of events. Without a store
+// the routes do not exist.
 type Published struct {
 	Store     *store.Store
-	Requester Requester
+	Submitter *submit.Submitter
 	// Signer verifies published tokens; nil, or one without a secret, refuses them.
 	Signer *token.Signer
 }
@@ -38,6 +33,7 @@ func (s *Server) publishes(mux *routes) {
 	mux.Handle("GET /api/v1/executions/{id}", s.published(ScopeRead, s.getExecution))
 	mux.Handle("POST /api/v1/executions", s.published(ScopeSubmit, s.requestExecution))
 	mux.Handle("POST /api/v1/executions/execute", s.published(ScopeSubmit, s.requestExecution))
+	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(s.emit))))
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	read := func(path string, handle func(*http.Request, *caller) (int, any, error)) {
 		mux.Handle("GET "+path, s.published(ScopeRead, handle))
@@ -234,39 +230,21 @@ func (s *Server) orPublished(next http.Handler) http.Handler {
 	})
 }
 
-// authError is a 401, which has its own format.
-type authError string
-
-// Error returns the reason of the refusal.
-func (e authError) Error() string { return string(e) }
-
-func unauthorized(why string) error { return authError(why) }
-
-// codedError is an error whose code differs from that of its status.
-type codedError struct {
-	status int
-	code   string
-	text   string
-}
-
-// Error returns the message.
-func (e *codedError) Error() string { return e.text }
+// unauthorized refuses a token; a 401 has its own published format.
+func unauthorized(why string) error { return &statusError{http.StatusUnauthorized, why} }
 
 // refusePublished writes an error in the published format.
 func (s *Server) refusePublished(w http.ResponseWriter, r *http.Request, err error) {
-	if refused, ok := errors.AsType[authError](err); ok {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="attune"`)
-		s.write(w, r, http.StatusUnauthorized, map[string]any{
-			"error": map[string]any{"code": http.StatusUnauthorized, "message": refused.Error()},
-		})
-		return
-	}
-	if coded, ok := errors.AsType[*codedError](err); ok {
-		s.write(w, r, coded.status, map[string]any{"error": coded.text, "code": coded.code})
-		return
-	}
 	status, detail := s.statusOf(r, err)
 	retryAfter(w, status, err)
 	code := strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_"))
+	if _, invalid := errors.AsType[*submit.InvalidParamsError](err); invalid {
+		code = "VALIDATION_ERROR"
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="attune"`)
+		s.write(w, r, status, map[string]any{"error": map[string]any{"code": status, "message": detail}})
+		return
+	}
 	s.write(w, r, status, map[string]any{"error": detail, "code": code})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
 )
 
 // View reads the state of the system; *alerting.Reader implements it.
@@ -55,9 +56,6 @@ const maxQueues = 1_000
 
 //go:embed openapi.yaml
 var openAPI []byte
-
-// OpenAPI is the description of the whole API, as YAML.
-func OpenAPI() []byte { return openAPI }
 
 // reads adds the reads.
 func (s *Server) reads(mux *routes) {
@@ -165,10 +163,7 @@ func (s *Server) only(allowed string) http.HandlerFunc {
 }
 
 // requestError reports an invalid request.
-type requestError string
-
-// Error returns the message.
-func (b requestError) Error() string { return string(b) }
+func requestError(text string) error { return &statusError{http.StatusBadRequest, text} }
 
 // answer writes the result of a handler as the member data, or the problem.
 func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler {
@@ -188,26 +183,13 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 
 // statusOf returns the status of an error and the text that the client may read. Internal errors go to the log.
 func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) {
-	var bad requestError
-	var plain *statusError
-	var limited *tooManyError
-	var unknown *monitor.UnknownActionError
-	switch {
-	case errors.As(err, &bad):
-		return http.StatusBadRequest, bad.Error()
-	case errors.As(err, &limited):
-		return http.StatusTooManyRequests, limited.Error()
-	case errors.As(err, &plain):
-		return plain.code, plain.detail
-	case errors.As(err, &unknown):
-		return http.StatusNotFound, unknown.Error()
-	case errors.Is(err, monitor.ErrNotFound):
-		return http.StatusNotFound, "there is nothing of that name"
-	case errors.Is(err, monitor.ErrUnmigrated):
-		return http.StatusServiceUnavailable, monitor.ErrUnmigrated.Error()
+	for _, known := range statuses {
+		if text := known.told(err); text != "" {
+			return known.code, text
+		}
 	}
-	if invalid, ok := errors.AsType[*jsonvalue.Error](err); ok {
-		return http.StatusUnprocessableEntity, invalid.Error()
+	if plain, ok := errors.AsType[*statusError](err); ok {
+		return plain.code, plain.detail
 	}
 	if invalidValue(err) {
 		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path,
@@ -226,6 +208,46 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 			"error", err)
 	}
 	return code, detail
+}
+
+// statuses are the statuses of errors, with what an answer tells of each.
+var statuses = []struct {
+	code int
+	told func(err error) string
+}{
+	{http.StatusBadRequest, is(monitor.ErrFilter, "")},
+	{http.StatusBadRequest, is(submit.ErrParams, "")},
+	{http.StatusNotFound, as[*monitor.UnknownActionError]},
+	{http.StatusNotFound, is(monitor.ErrNotFound, "there is nothing of that name")},
+	{http.StatusNotFound, as[*submit.UnknownActionError]},
+	{http.StatusNotFound, as[*submit.UnknownTriggerError]},
+	{http.StatusConflict, as[*submit.RuleMismatchError]},
+	{http.StatusRequestEntityTooLarge, is(submit.ErrPayload, "")},
+	{http.StatusUnprocessableEntity, as[*submit.InvalidParamsError]},
+	{http.StatusUnprocessableEntity, as[*submit.InvalidPayloadError]},
+	{http.StatusUnprocessableEntity, is(submit.ErrKeyUsed, "")},
+	{http.StatusUnprocessableEntity, as[*jsonvalue.Error]},
+	{http.StatusTooManyRequests, as[*tooManyError]},
+	{http.StatusInternalServerError, is(submit.ErrSealed, "")},
+	{http.StatusServiceUnavailable, is(monitor.ErrUnmigrated, monitor.ErrUnmigrated.Error())},
+}
+
+// as tells an error of a type within another one.
+func as[E error](err error) string {
+	if found, ok := errors.AsType[E](err); ok {
+		return found.Error()
+	}
+	return ""
+}
+
+// is tells an error that matches another one, in these words or its own.
+func is(target error, words string) func(error) string {
+	return func(err error) string {
+		if !errors.Is(err, target) {
+			return ""
+		}
+		return cmp.Or(words, err.Error())
+	}
 }
 
 // problem writes an error in the format of RFC 9457.

@@ -7,11 +7,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/apitest"
 )
 
 func TestReplicasAreServedWithTheirProblems(t *testing.T) {
 	t.Parallel()
-	handler, _ := served(t)
+	st := testkit.Store(t)
+	apitest.Fill(t, st)
+	handler := handlerOver(t, st)
 	code, _, body := ask(t, handler, "/api/v1/replicas")
 	require.Equal(t, http.StatusOK, code)
 	var answer struct {

@@ -59,11 +59,11 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	if err := s.permit(r, by, body); err != nil {
 		return 0, nil, err
 	}
-	done, err := s.deps.Published.Requester.Request(r.Context(), submit.Request{
+	done, err := s.deps.Published.Submitter.Request(r.Context(), submit.Request{
 		ActionRef: body.ActionRef, Params: body.Parameters, Options: options, Key: key(),
 	})
 	if err != nil {
-		return 0, nil, requestProblem(err)
+		return 0, nil, err
 	}
 	if !done.Repeated {
 		s.links(r.Context(), trace.Execution, done.ID)
@@ -123,25 +123,6 @@ func readRequest(r *http.Request) (*requestBody, error) {
 		return nil, requestError(err.Error())
 	}
 	return body, nil
-}
-
-// requestProblem returns the published code of an invalid request.
-func requestProblem(err error) error {
-	unknown, isUnknown := errors.AsType[*submit.UnknownActionError](err)
-	invalid, isInvalid := errors.AsType[*submit.InvalidParamsError](err)
-	switch {
-	case isUnknown:
-		return &statusError{http.StatusNotFound, unknown.Error()}
-	case isInvalid:
-		return &codedError{http.StatusUnprocessableEntity, "VALIDATION_ERROR", invalid.Error()}
-	case errors.Is(err, submit.ErrKeyUsed):
-		return &statusError{http.StatusUnprocessableEntity, err.Error()}
-	case errors.Is(err, submit.ErrParams):
-		return requestError(err.Error())
-	case errors.Is(err, submit.ErrSealed):
-		return &statusError{http.StatusInternalServerError, err.Error()}
-	}
-	return err
 }
 
 // permit refuses a request if the caller may not execute the action, or lacks a wanted permission set.

@@ -20,9 +20,6 @@ func (s *Server) workflows(r *http.Request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	if err := filter.Check(); err != nil {
-		return nil, requestError(err.Error())
-	}
 	return s.deps.View.Workflows(r.Context(), filter, cursor)
 }
 

@@ -63,7 +63,8 @@ func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Ti
 	for _, one := range done {
 		changed[one.item.Pack] = true
 	}
-	rows, err := tx.CatalogPackRows(ctx, slices.Sorted(maps.Keys(changed)))
+	rows, err := tx.CatalogRows(ctx,
+		store.CatalogRowsParams{Kind: string(pack.KindPack), Refs: slices.Sorted(maps.Keys(changed))})
 	if err != nil {
 		return nil, fmt.Errorf("read the packs that changed: %w", err)
 	}
@@ -126,9 +127,14 @@ func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outb
 	return append(messages, next), nil
 }
 
+// idOf is an id in a row, as it was read or will be written; nil for none.
 func idOf(value any) *int64 {
-	if id, ok := value.(int64); ok && id != 0 {
-		return &id
+	id, _ := value.(int64)
+	if number, ok := value.(json.Number); ok {
+		id, _ = number.Int64()
 	}
-	return nil
+	if id == 0 {
+		return nil
+	}
+	return &id
 }

@@ -37,9 +37,8 @@ type Name struct {
 
 // Request is an application of files.
 type Request struct {
-	// Set is the content of the files; nil means only policies.
-	Set      *pack.Set
-	Policies []pack.Policy
+	// Set is the content of the files.
+	Set *pack.Set
 	// Mistakes are the mistakes in the files. With any, nothing is applied; the rest is still
 	// checked.
 	Mistakes []pack.Mistake
@@ -89,9 +88,6 @@ var errDryRun = errors.New("nothing is written in a dry run")
 // database, are a *pack.MistakesError. A dry run does everything and rolls it back, so that its
 // result is exact.
 func (c *Catalog) Apply(ctx context.Context, request Request) (Result, error) {
-	if request.Set == nil {
-		request.Set = &pack.Set{}
-	}
 	var result Result
 	err := c.store.Tx(ctx, "apply files", func(ctx context.Context, tx *store.Tx) (err error) {
 		if err := lock(ctx, tx, request); err != nil {
@@ -121,13 +117,15 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 		return Result{}, err
 	}
 	request.Set = request.Set.Supply(w.known())
-	warnings, err := check(ctx, tx.Queries, request, w)
+	warnings, err := check(request, w)
 	if err != nil {
 		return Result{}, err
 	}
 	items := newWriter(tx, request, w)
-	if err := items.all(ctx); err != nil {
-		return Result{}, err
+	for _, item := range request.Set.Items {
+		if err := items.item(ctx, item); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := items.relink(ctx); err != nil {
 		return Result{}, err
@@ -140,37 +138,25 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}
-	p, err := planOf(ctx, tx.Queries, request.Policies)
-	if err != nil {
+	if err := items.policies(ctx, &about); err != nil {
 		return Result{}, err
 	}
-	if superseded := p.superseded(); request.Strict && len(superseded) > 0 {
-		return Result{}, &pack.MistakesError{Mistakes: superseded}
-	}
-	if err := p.write(ctx, tx, request); err != nil {
-		return Result{}, err
-	}
-	result := Result{Changes: slices.Concat(items.changes, p.changes, pruned), Kept: kept, Warnings: warnings}
+	result := Result{Changes: slices.Concat(items.changes, pruned), Kept: kept, Warnings: warnings}
 	if request.DryRun {
 		return result, nil
 	}
 	if err := c.announce(ctx, tx, items.written, w.doomed); err != nil {
 		return Result{}, err
 	}
-	result.Nudged, err = c.nudge(ctx, tx, about.with(p.scopes))
+	result.Nudged, err = c.nudge(ctx, tx, about)
 	return result, err
 }
 
 // check compares everything with the database before anything is written.
-func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]pack.Mistake, error) {
+func check(request Request, w *world) ([]pack.Mistake, error) {
 	found, warnings := request.Set.Check(w.known())
 	warnings = pack.Sort(append(warnings, notPruned(request)...))
-	f, err := lookUp(ctx, q, request.Policies)
-	if err != nil {
-		return nil, err
-	}
-	mistakes := slices.Concat(request.Mistakes, found,
-		pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
+	mistakes := slices.Concat(request.Mistakes, found)
 	if request.Strict {
 		mistakes = append(mistakes, warnings...)
 	}
@@ -182,34 +168,15 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 
 // lock serialises applications, and locks the rows that the files name.
 func lock(ctx context.Context, tx *store.Tx, request Request) error {
-	needs := pack.NeedsOf(request.Policies)
 	refs := request.Set.Refs()
-	packs := slices.Concat(needs.Packs, refs[pack.KindPack])
-	actions := slices.Concat(needs.Actions, refs[pack.KindAction])
+	packs, actions := refs[pack.KindPack], refs[pack.KindAction]
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
 	pipeline.Exec(store.LockPolicyPacks, packs, actions)
 	pipeline.Exec(store.LockPolicyActions, actions)
-	pipeline.Exec(store.LockPolicies, refsOf(request.Policies))
+	pipeline.Exec(store.LockPolicies, refsOf(request.Set.Policies))
 	if err := pipeline.Send(ctx); err != nil {
 		return fmt.Errorf("lock the packs, actions and policies of the files: %w", err)
-	}
-	return nil
-}
-
-// write stores the changed policies, and their audit.
-func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
-	for i, change := range p.changes {
-		if change.How == Unchanged {
-			continue
-		}
-		id, err := tx.ApplyPolicy(ctx, p.wanted[i].row())
-		if err != nil {
-			return fmt.Errorf("write the policy %s: %w", change.Ref, err)
-		}
-		if err := audit(ctx, tx, request, change, id); err != nil {
-			return err
-		}
 	}
 	return nil
 }

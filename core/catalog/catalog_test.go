@@ -45,7 +45,7 @@ func setup(t *testing.T) *bundle {
 // request parses a file.
 func request(content string) catalog.Request {
 	policies, mistakes := pack.Parse("limits.yaml", []byte(content))
-	return catalog.Request{Policies: policies, Mistakes: mistakes, Actor: "ada", Source: "test"}
+	return catalog.Request{Set: &pack.Set{Policies: policies}, Mistakes: mistakes, Actor: "ada", Source: "test"}
 }
 
 // apply applies a file in which nothing is wrong.

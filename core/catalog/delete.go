@@ -38,30 +38,34 @@ func (c *Catalog) DeletePolicy(ctx context.Context, order PolicyDeletion) (Polic
 		if err := lockDoomed(ctx, tx, []string{order.Ref}); err != nil {
 			return err
 		}
-		rows, err := tx.CatalogPolicies(ctx, []string{order.Ref})
+		w := &world{rows: map[pack.Kind]map[string]row{}}
+		err := w.read(ctx, tx.Queries,
+			store.CatalogRowsParams{Kind: string(pack.KindPolicy), Refs: []string{order.Ref}})
 		if err != nil {
-			return fmt.Errorf("read the policy %s: %w", order.Ref, err)
+			return err
 		}
-		if len(rows) == 0 {
+		was, exists := w.rows[pack.KindPolicy][order.Ref]
+		if !exists {
 			return ErrNoPolicy
 		}
-		was := state{rows[0]}
-		details, err := json.Marshal(auditEntry{How: Deleted, Fields: difference(was, state{})})
+		details, err := json.Marshal(auditEntry{
+			How: Deleted, Fields: documentDifference(was.doc, nil, policyColumns, nil),
+		})
 		if err != nil {
 			return fmt.Errorf("encode the audit of the policy %s: %w", order.Ref, err)
 		}
 		receipt.Audit, err = tx.InsertAudit(ctx, store.InsertAuditParams{
 			Actor: order.Actor, Source: order.Source, Action: "policy.delete", TargetType: string(pack.KindPolicy),
-			TargetID: &was.ID, Target: order.Ref, Reason: order.Reason, Request: details, Outcome: "done",
+			TargetID: &was.id, Target: order.Ref, Reason: order.Reason, Request: details, Outcome: "done",
 		})
 		if err != nil {
 			return fmt.Errorf("audit the deletion of the policy %s: %w", order.Ref, err)
 		}
-		if err := tx.DeletePolicies(ctx, []int64{was.ID}); err != nil {
+		if err := tx.DeletePolicies(ctx, []int64{was.id}); err != nil {
 			return fmt.Errorf("delete the policy %s: %w", order.Ref, err)
 		}
 		about := newScopes()
-		about.add(was.Action, was.Pack)
+		about.add(idOf(was.doc["action"]), idOf(was.doc["pack"]))
 		receipt.Nudged, err = c.nudge(ctx, tx, about)
 		return err
 	})
@@ -90,7 +94,7 @@ func prunePolicies(ctx context.Context, tx *store.Tx, request Request, doomed []
 	if !request.Prune || len(set.Whole) == 0 {
 		return nil, nil, nil
 	}
-	rows, err := tx.UndescribedPolicies(ctx, refsOf(request.Policies), set.Whole)
+	rows, err := tx.UndescribedPolicies(ctx, refsOf(set.Policies), set.Whole)
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the policies that no file describes: %w", err)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
@@ -18,8 +20,9 @@ import (
 var shownAs = map[string]string{
 	"entrypoint": "entry_point", "param_schema": "parameters", "out_schema": "output", "action_ref": "action",
 	"trigger_ref": "trigger", "runtime_ref": "runner_type", "workflow_ref": "workflow", "pack_ref": "pack",
-	"runtime_version_constraint": "runtime_version",
-	"pack":                       "", "action": "", "trigger": "", "runtime": "", "workflow_def": "",
+	"runtime_version_constraint": "runtime_version", "window_seconds": "window",
+	"queue_timeout_seconds": "queue_timeout", "adaptive_min": "adaptive.min", "adaptive_latency_ms": "adaptive.latency",
+	"pack": "", "action": "", "trigger": "", "runtime": "", "workflow_def": "",
 }
 
 // inWords is the column that shows in words what an id refers to.
@@ -28,13 +31,18 @@ var inWords = map[string]string{
 	"workflow_def": "workflow_ref",
 }
 
+// units are those of columns with a duration of a policy.
+var units = map[string]time.Duration{
+	"window_seconds": time.Second, "queue_timeout_seconds": time.Second, "adaptive_latency_ms": time.Millisecond,
+}
+
 // otherSecrets marks a value that looks unchanged.
 const otherSecrets = " (with other secrets)"
 
-// documentDifference lists the changed columns of wanted, without their secrets.
-func documentDifference(was, wanted map[string]any, hidden redactions) []FieldChange {
+// documentDifference lists the columns of these that change, without their secrets.
+func documentDifference(was, wanted map[string]any, columns []string, hidden redactions) []FieldChange {
 	changes := []FieldChange{}
-	for _, column := range slices.Sorted(maps.Keys(wanted)) {
+	for _, column := range columns {
 		before, after := was[column], plain(wanted[column])
 		if sameJSON(before, after) {
 			continue
@@ -108,6 +116,10 @@ func shown(column string, value any) string {
 		return ""
 	case string:
 		return value
+	case json.Number:
+		if count, err := value.Int64(); err == nil && units[column] != 0 {
+			return config.DurationText(time.Duration(count) * units[column])
+		}
 	case []any:
 		if texts, ok := allTexts(value); ok {
 			return list(texts)

@@ -21,9 +21,7 @@ var ErrNoFiles = errors.New("there is no file to apply")
 
 // Files is the content of files.
 type Files struct {
-	// Set is the content of the files, without policies.
 	Set      *pack.Set
-	Policies []pack.Policy
 	Mistakes []pack.Mistake // in order; also duplicate refs
 	Warnings []pack.Mistake // in order
 	// Skipped are files below the given folders that describe other kinds of objects, such as
@@ -57,7 +55,8 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 	}
 	var files Files
 	var sources []pack.Source
-	for _, one := range f.ordered() {
+	slices.SortFunc(f.found, func(a, b found) int { return strings.Compare(a.name, b.name) })
+	for _, one := range f.found {
 		text, err := content(one.name, one.limit, stdin)
 		if err != nil {
 			return Files{}, err
@@ -69,10 +68,12 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 			continue
 		}
 		source := one.source(text)
-		if empty := one.named && source.Kind == pack.KindPolicy && holdsNothing(source); empty {
-			files.Mistakes = append(files.Mistakes,
-				pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
-			continue
+		if one.named && source.Kind == pack.KindPolicy {
+			if policies, mistakes := pack.Parse(source.Name, text); len(policies)+len(mistakes) == 0 {
+				files.Mistakes = append(files.Mistakes,
+					pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
+				continue
+			}
 		}
 		sources = append(sources, source)
 	}
@@ -84,17 +85,12 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 		sources[i].Single = sources[i].Single || f.partial[sources[i].Root]
 	}
 	set, mistakes := pack.Read(sources)
-	files.Set, files.Policies = set, set.Policies
+	files.Set = set
 	missing, warnings := entries(set, sources)
 	files.Warnings = pack.Sort(slices.Concat(set.Warnings, warnings, f.unread))
 	files.Mistakes = pack.Sort(slices.Concat(files.Mistakes, mistakes, missing))
 	files.Skipped = once(f.skipped)
 	return files, nil
-}
-
-func holdsNothing(source pack.Source) bool {
-	policies, mistakes := pack.Parse(source.Name, source.Content)
-	return len(policies)+len(mistakes) == 0
 }
 
 // source is the file with the kind that its path or its keys determine.

@@ -54,8 +54,8 @@ func inside(t *testing.T, root string, files catalog.Files) (policies, skipped [
 		require.NoError(t, err)
 		return name
 	}
-	for i := range files.Policies {
-		policies = append(policies, relative(files.Policies[i].Place.File))
+	for i := range files.Set.Policies {
+		policies = append(policies, relative(files.Set.Policies[i].Place.File))
 	}
 	for _, name := range files.Skipped {
 		skipped = append(skipped, relative(name))
@@ -97,7 +97,7 @@ func TestReadNamesTheSameFileOnce(t *testing.T) {
 	}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
-	require.Len(t, files.Policies, 2, "a file that is named counts, whatever it is called")
+	require.Len(t, files.Set.Policies, 2, "a file that is named counts, whatever it is called")
 }
 
 func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
@@ -238,7 +238,7 @@ func TestReadNamedFilesWithoutPolicies(t *testing.T) {
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
-	require.Len(t, files.Policies, 1)
+	require.Len(t, files.Set.Policies, 1)
 }
 
 func TestReadStandardInput(t *testing.T) {
@@ -247,8 +247,8 @@ func TestReadStandardInput(t *testing.T) {
 	files, err := catalog.Read([]string{"-", root, "-"}, strings.NewReader("ref: core.stdin\nthreshold: 1\n"))
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
-	require.Len(t, files.Policies, 2)
-	require.Equal(t, "-:1:1", files.Policies[0].Place.String())
+	require.Len(t, files.Set.Policies, 2)
+	require.Equal(t, "-:1:1", files.Set.Policies[0].Place.String())
 	files, err = catalog.Read([]string{"-"}, strings.NewReader("ref: core.stdin\nthreshold: x\n"))
 	require.NoError(t, err)
 	require.Len(t, files.Mistakes, 1)

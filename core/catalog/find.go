@@ -219,13 +219,6 @@ func (f *finder) record(one found) {
 	f.found[i] = have
 }
 
-// ordered are the files in order of their names.
-func (f *finder) ordered() []found {
-	list := slices.Clone(f.found)
-	slices.SortFunc(list, func(a, b found) int { return strings.Compare(a.name, b.name) })
-	return list
-}
-
 // classify derives the kind of a file from its path; ok is whether that kind is applied.
 func (f *finder) classify(name string) (one found, ok bool) {
 	one = found{name: name}

@@ -41,29 +41,33 @@ func newWriter(tx *store.Tx, request Request, w *world) *writer {
 	return &writer{tx: tx, request: request, world: w, ids: ids, after: w.known().With(request.Set)}
 }
 
-func (w *writer) all(ctx context.Context) error {
-	for _, item := range w.request.Set.Items {
-		if err := w.item(ctx, item); err != nil {
-			return err
-		}
+func (w *writer) item(ctx context.Context, item *pack.Item) error {
+	was := w.world.rows[item.Kind][item.Ref].doc
+	wanted := w.wanted(item, was)
+	doc, err := w.put(ctx, Change{
+		Kind: item.Kind, Ref: item.Ref, Place: item.Place,
+		Fields: documentDifference(was, wanted, slices.Sorted(maps.Keys(wanted)), w.redactionsOf(item, was, wanted)),
+	}, wanted)
+	if doc != nil {
+		w.written = append(w.written, written{item: item, id: w.ids[item.Kind][item.Ref], was: was, now: doc})
 	}
-	return nil
+	return err
 }
 
-func (w *writer) item(ctx context.Context, item *pack.Item) error {
-	was, exists := w.world.rows[item.Kind][item.Ref]
-	wanted := w.wanted(item, was.doc)
-	change := Change{
-		Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place,
-		Fields: documentDifference(was.doc, wanted, w.redactionsOf(item, was.doc, wanted)),
-	}
+// put writes a row if it changes, with its audit, and returns it; nil if it does not change.
+func (w *writer) put(ctx context.Context, change Change, wanted map[string]any) (map[string]any, error) {
+	was, exists := w.world.rows[change.Kind][change.Ref]
 	switch {
-	case exists && len(change.Fields) == 0:
+	case !exists:
+		change.How = Added
+	case len(change.Fields) == 0:
 		change.How = Unchanged
-		w.changes = append(w.changes, change)
-		return nil
-	case exists:
+	default:
 		change.How = Changed
+	}
+	w.changes = append(w.changes, change)
+	if change.How == Unchanged {
+		return nil, nil
 	}
 	doc := maps.Clone(was.doc)
 	if doc == nil {
@@ -72,16 +76,14 @@ func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	maps.Copy(doc, wanted)
 	raw, err := json.Marshal(doc)
 	if err != nil {
-		return fmt.Errorf("encode the %s %s: %w", item.Kind, item.Ref, err)
+		return nil, fmt.Errorf("encode the %s %s: %w", change.Kind, change.Ref, err)
 	}
-	id, err := w.apply(ctx, item.Kind, item.Ref, raw)
+	id, err := w.apply(ctx, change.Kind, change.Ref, raw)
 	if err != nil {
-		return fmt.Errorf("write the %s %s: %w", item.Kind, item.Ref, err)
+		return nil, fmt.Errorf("write the %s %s: %w", change.Kind, change.Ref, err)
 	}
-	w.ids[item.Kind][item.Ref] = id
-	w.changes = append(w.changes, change)
-	w.written = append(w.written, written{item: item, id: id, was: was.doc, now: doc})
-	return audit(ctx, w.tx, w.request, change, id)
+	w.ids[change.Kind][change.Ref] = id
+	return doc, audit(ctx, w.tx, w.request, change, id)
 }
 
 func (w *writer) apply(ctx context.Context, kind pack.Kind, ref string, doc []byte) (int64, error) {
@@ -98,6 +100,8 @@ func (w *writer) apply(ctx context.Context, kind pack.Kind, ref string, doc []by
 		return w.tx.ApplyTrigger(ctx, ref, doc)
 	case pack.KindRule:
 		return w.tx.ApplyRule(ctx, ref, doc)
+	case pack.KindPolicy:
+		return w.tx.ApplyPolicy(ctx, ref, doc)
 	default:
 		return 0, fmt.Errorf("nothing of kind %s is written here", kind)
 	}

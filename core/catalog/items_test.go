@@ -74,7 +74,7 @@ func order(t *testing.T, paths ...string) catalog.Request {
 	files, err := catalog.Read(paths, nil)
 	require.NoError(t, err)
 	return catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "ada",
+		Set: files.Set, Mistakes: files.Mistakes, Actor: "ada",
 		Source: "test",
 	}
 }

@@ -49,7 +49,7 @@ func TestLinksWithinAPackAreFollowed(t *testing.T) {
 		require.Empty(t, files.Mistakes, paths)
 		want := []string{"pack shop", "workflow shop.b", "action shop.a", "action shop.b"}
 		require.Equal(t, want, items(files), paths)
-		require.Len(t, files.Policies, 1, paths)
+		require.Len(t, files.Set.Policies, 1, paths)
 		require.Len(t, files.Warnings, 1, paths)
 		require.Contains(t, files.Warnings[0].String(), "loop: the link is not followed: ", "it leads to itself")
 	}
@@ -177,5 +177,5 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	files, err = read("/dev/fd/" + strconv.Itoa(int(from.Fd())))
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
-	require.Len(t, files.Policies, 1, "as with process substitution")
+	require.Len(t, files.Set.Policies, 1, "as with process substitution")
 }

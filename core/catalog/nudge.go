@@ -34,13 +34,6 @@ func (s *scopes) add(action, packID *int64) {
 	}
 }
 
-func (s *scopes) with(others scopes) scopes {
-	maps.Copy(s.actions, others.actions)
-	maps.Copy(s.packs, others.packs)
-	s.everything = s.everything || others.everything
-	return *s
-}
-
 func (s *scopes) empty() bool { return len(s.actions)+len(s.packs) == 0 && !s.everything }
 
 // nudge requests the heads of the affected queues again: the batches that take the requests fill

@@ -70,9 +70,9 @@ func notPruned(request Request) []pack.Mistake {
 			Text:  fmt.Sprintf("nothing of the pack %s is pruned: its folder was not read as a whole", item.Pack),
 		})
 	}
-	if len(set.Items) == 0 && len(request.Policies) > 0 {
+	if len(set.Items) == 0 && len(set.Policies) > 0 {
 		warnings = append(warnings,
-			pack.Mistake{Place: request.Policies[0].Place, Text: "nothing is pruned for policies"})
+			pack.Mistake{Place: set.Policies[0].Place, Text: "nothing is pruned for policies"})
 	}
 	return warnings
 }

@@ -52,11 +52,9 @@ func (w *writer) params(kind pack.Kind, was any, wanted string) *redaction {
 	for _, ref := range refs {
 		after, described := w.after.Has[kind][ref]
 		before, exists := w.world.rows[kind][ref]
-		former, known := w.world.former[kind][ref]
-		v.unknown = v.unknown || !described && !exists && !known
+		v.unknown = v.unknown || !described && !exists
 		v.add(after.ParamSchema)
 		v.add(before.doc["param_schema"])
-		v.add(former)
 	}
 	return v
 }
@@ -104,24 +102,14 @@ func (v *redaction) hide(value any) any {
 
 // readFormer reads the former actions and triggers of rules for which the files name others now.
 func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
-	w.former = map[pack.Kind]map[string]any{pack.KindAction: {}, pack.KindTrigger: {}}
-	former := &world{rows: map[pack.Kind]map[string]row{}}
 	for kind, column := range map[pack.Kind]string{pack.KindAction: "action_ref", pack.KindTrigger: "trigger_ref"} {
 		var refs []string
 		for _, rule := range w.rows[pack.KindRule] {
 			ref, _ := rule.doc[column].(string)
-			if _, read := w.rows[kind][ref]; ref != "" && !read {
-				refs = append(refs, ref)
-			}
+			refs = append(refs, ref)
 		}
-		if len(refs) == 0 {
-			continue
-		}
-		if err := former.read(ctx, q, kind, refs); err != nil {
+		if err := w.read(ctx, q, store.CatalogRowsParams{Kind: string(kind), Refs: refs}); err != nil {
 			return err
-		}
-		for ref, r := range former.rows[kind] {
-			w.former[kind][ref] = r.doc["param_schema"]
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/attune-go/attune/core/jsonvalue"
@@ -23,8 +22,6 @@ type world struct {
 	rows     map[pack.Kind]map[string]row
 	runtimes []pack.Runtime
 	hints    map[pack.Kind][]string
-	// former are the parameter schemas of rules' former targets, by kind and ref; nil: unspecified.
-	former map[pack.Kind]map[string]any
 	// doomed are the rows to delete, in a possible order.
 	doomed []store.PrunableRowsRow
 }
@@ -56,14 +53,27 @@ func (w *world) known() pack.World {
 
 func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, error) {
 	w := &world{rows: map[pack.Kind]map[string]row{}, hints: map[pack.Kind][]string{}}
-	if len(set.Items) == 0 {
+	if len(set.Items)+len(set.Policies) == 0 {
 		return w, nil
 	}
 	refs := set.Refs()
 	for _, kind := range pack.Kinds {
-		if err := w.read(ctx, q, kind, refs[kind]); err != nil {
+		read := store.CatalogRowsParams{Kind: string(kind), Refs: refs[kind]}
+		read.Packs, read.Everything = set.Scopes()
+		if err := w.read(ctx, q, read); err != nil {
 			return nil, err
 		}
+	}
+	var packs []string // of the actions that policies name
+	for i := range set.Policies {
+		packs = append(packs, w.rows[pack.KindAction][set.Policies[i].Action].pack)
+	}
+	if err := w.read(ctx, q, store.CatalogRowsParams{Kind: string(pack.KindPack), Refs: packs}); err != nil {
+		return nil, err
+	}
+	policies := store.CatalogRowsParams{Kind: string(pack.KindPolicy), Refs: refsOf(set.Policies)}
+	if err := w.read(ctx, q, policies); err != nil {
+		return nil, err
 	}
 	if err := w.readFormer(ctx, q); err != nil {
 		return nil, err
@@ -71,61 +81,26 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 	return w, w.readHints(ctx, q, set)
 }
 
-// read reads the rows of a kind with these refs; of runtimes it reads all.
-func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs []string) (err error) {
-	w.rows[kind] = map[string]row{}
-	put := func(ref string, r row, doc []byte) {
-		var unreadable error
-		if r.doc, unreadable = document(doc); unreadable != nil {
-			err = errors.Join(err, fmt.Errorf("read the %s %s: %w", kind, ref, unreadable))
-		}
-		w.rows[kind][ref] = r
+func (w *world) read(ctx context.Context, q *store.Queries, items store.CatalogRowsParams) error {
+	kind := pack.Kind(items.Kind)
+	if w.rows[kind] == nil {
+		w.rows[kind] = map[string]row{}
 	}
-	var failed error
-	switch kind {
-	case pack.KindPack:
-		var rows []store.CatalogPackRowsRow
-		rows, failed = q.CatalogPackRows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.Ref}, r.Doc)
-		}
-	case pack.KindRuntime:
-		var rows []store.CatalogRuntimesRow
-		rows, failed = q.CatalogRuntimes(ctx)
-		for _, r := range rows {
-			w.runtimes = append(w.runtimes, pack.Runtime{Ref: r.Ref, Name: r.Name, Aliases: r.Aliases})
-			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
-		}
-	case pack.KindWorkflow:
-		var rows []store.CatalogWorkflowsRow
-		rows, failed = q.CatalogWorkflows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
-		}
-	case pack.KindAction:
-		var rows []store.CatalogActionRowsRow
-		rows, failed = q.CatalogActionRows(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	case pack.KindTrigger:
-		var rows []store.CatalogTriggersRow
-		rows, failed = q.CatalogTriggers(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	case pack.KindRule:
-		var rows []store.CatalogRulesRow
-		rows, failed = q.CatalogRules(ctx, refs)
-		for _, r := range rows {
-			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
-		}
-	default:
+	rows, err := q.CatalogRows(ctx, items)
+	if err != nil {
+		return fmt.Errorf("read the rows of kind %s: %w", kind, err)
 	}
-	if failed != nil {
-		return fmt.Errorf("read the rows of kind %s: %w", kind, failed)
+	for _, r := range rows {
+		doc, err := document(r.Doc)
+		if err != nil {
+			return fmt.Errorf("read the %s %s: %w", kind, r.Ref, err)
+		}
+		w.rows[kind][r.Ref] = row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc, doc: doc}
+		if kind == pack.KindRuntime {
+			w.runtimes = append(w.runtimes, pack.RuntimeOf(r.Ref, doc))
+		}
 	}
-	return err
+	return nil
 }
 
 // document reads a row and keeps its numbers exact.
@@ -133,6 +108,9 @@ func document(raw []byte) (doc map[string]any, err error) {
 	err = jsonvalue.Decode(raw, &doc)
 	return doc, err
 }
+
+// hintRefs bounds how many refs are read to find the nearest one.
+const hintRefs = 5000
 
 // readHints reads similar names for missing ones.
 func (w *world) readHints(ctx context.Context, q *store.Queries, set *pack.Set) error {

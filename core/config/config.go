@@ -8,17 +8,18 @@ import (
 // Config holds every setting. The zero value is not usable; begin with Default or Load.
 //
 // The comments of the fields are the reference in docs/configuration.md. The field tags are for the loader and Explain:
-// key is its name, range and oneof the allowed values, secret how the value is masked (url hides the password of a
-// URL, value hides all), published the published default where ours differs, note the meaning of the default.
+// key is its name, default its value if that is not 0 or empty, range and oneof the allowed values, secret how the
+// value is masked (url hides the password of a URL, value hides all), published the published default where ours
+// differs, note the meaning of the default.
 type Config struct {
 	// Name of this process in log lines, database connections (application_name) and broker connections. It is used
 	// only if you set it.
-	ServiceName string `key:"service_name"`
+	ServiceName string `key:"service_name" default:"attune"`
 	// Name of your installation, such as production, in log lines and broker connections. It is used only if you set
 	// it.
-	Environment string `key:"environment"`
+	Environment string `key:"environment" default:"development"`
 	// Folder for workflow logs and artifacts.
-	ArtifactsDir string `key:"artifacts_dir"`
+	ArtifactsDir string `key:"artifacts_dir" default:"/opt/attune/artifacts"`
 	// Folder with your packs. worker.packs_dir overrides it.
 	PacksBaseDir string `key:"packs_base_dir" published:"/opt/attune/packs"`
 	// Folder with the installed environments of packs, as PACK/RUNTIME. Workers use the interpreters in it and
@@ -104,18 +105,18 @@ type Database struct {
 	// verify-full (with sslrootcert=FILE) encrypts and checks the server, require only encrypts, disable is without.
 	// If you do not set it, TLS is used if the server has it, and the password is never sent to another machine as
 	// clear text.
-	URL string `key:"url" secret:"url"`
+	URL string `key:"url" default:"postgresql://postgres:postgres@localhost:5432/attune" secret:"url"`
 	// Schema with the tables. The search_path of each connection is this schema, then public.
-	Schema string `key:"schema"`
+	Schema string `key:"schema" default:"attune"`
 	// Most connections that one process opens. If it is too small, a replica runs fewer schedulers; the sum over all
 	// processes must stay below max_connections of PostgreSQL.
-	MaxConnections int32 `key:"max_connections" range:"1..10000" published:"50"`
+	MaxConnections int32 `key:"max_connections" default:"20" range:"1..10000" published:"50"`
 	// Connections that stay open while there is nothing to do.
 	MinConnections int32 `key:"min_connections" range:"0..10000" published:"5"`
 	// Timeout for opening one connection.
-	ConnectTimeout time.Duration `key:"connect_timeout" range:"100ms..1h"`
+	ConnectTimeout time.Duration `key:"connect_timeout" default:"30s" range:"100ms..1h"`
 	// An unused connection is closed after this time.
-	IdleTimeout time.Duration `key:"idle_timeout" range:"1s..24h"`
+	IdleTimeout time.Duration `key:"idle_timeout" default:"10m" range:"1s..24h"`
 	// Log every statement at level debug, without its values.
 	LogStatements bool `key:"log_statements"`
 }
@@ -126,10 +127,10 @@ type MessageQueue struct {
 	// amqp://user:password@mq1,mq2/attune. An amqps URL takes cacertfile=FILE with the certificates of authorities
 	// (PEM), also for the management API, and certfile and keyfile of a client. An amqp URL sends the password as
 	// clear text.
-	URL string `key:"url" secret:"url"`
+	URL string `key:"url" default:"amqp://guest:guest@localhost:5672/%2f" secret:"url"`
 	// URL of the broker's management API. Without a password it has the login of url. If you set only url, it is
 	// derived from it: same hosts, user and password, port 15672 (15671 for amqps).
-	ManagementURL string   `key:"management_url" secret:"url"`
+	ManagementURL string   `key:"management_url" default:"http://guest:guest@localhost:15672" secret:"url"`
 	RabbitMQ      RabbitMQ `key:"rabbitmq"`
 }
 
@@ -137,21 +138,21 @@ type MessageQueue struct {
 type RabbitMQ struct {
 	// Unacknowledged messages that one consumer may hold. If it is too small, batches are small; if it is too large,
 	// one replica holds messages that another could process.
-	PrefetchCount int `key:"prefetch_count" range:"1..65535" published:"10"`
+	PrefetchCount int `key:"prefetch_count" default:"256" range:"1..65535" published:"10"`
 	// How long a dispatched message may wait in a worker's queue before it becomes a dead letter. It is an argument
 	// of the queues: use the same value in every service.
-	WorkerQueueTTL time.Duration `key:"worker_queue_ttl_ms" range:"1s..240h"`
+	WorkerQueueTTL time.Duration `key:"worker_queue_ttl_ms" default:"5m" range:"1s..240h"`
 	// Type of the queues. Queues of type quorum have copies on several nodes of a broker cluster. It is an argument of
 	// the queues: use the same value in every service. Existing queues keep their type.
-	QueueType string `key:"queue_type" oneof:"classic quorum"`
+	QueueType string `key:"queue_type" default:"classic" oneof:"classic quorum"`
 	// Timeout for connecting to the broker.
-	ConnectionTimeout time.Duration `key:"connection_timeout_secs" range:"100ms..1h"`
+	ConnectionTimeout time.Duration `key:"connection_timeout_secs" default:"30s" range:"100ms..1h"`
 	// AMQP heartbeat. A broken connection is noticed after about two heartbeats.
-	Heartbeat time.Duration `key:"heartbeat_secs" range:"1s..1h"`
+	Heartbeat time.Duration `key:"heartbeat_secs" default:"1m" range:"1s..1h"`
 	// Longest pause between two attempts to reconnect. The pauses grow up to it.
-	ReconnectDelay time.Duration `key:"reconnect_delay_secs" range:"100ms..1h"`
+	ReconnectDelay time.Duration `key:"reconnect_delay_secs" default:"5s" range:"100ms..1h"`
 	// Timeout for the broker's confirmation of a published message. After it the message is published again.
-	PublishTimeout time.Duration `key:"publish_timeout_secs" range:"100ms..1h"`
+	PublishTimeout time.Duration `key:"publish_timeout_secs" default:"5s" range:"100ms..1h"`
 	DeadLetter     DeadLetter    `key:"dead_letter"`
 }
 
@@ -162,30 +163,27 @@ func (r RabbitMQ) Quorum() bool { return r.QueueType == "quorum" }
 type DeadLetter struct {
 	// Process dead letters. If it is false, rejected and expired messages stay in the dead-letter queue until you
 	// handle them; the queue and its bindings are declared anyway.
-	Enabled bool `key:"enabled"`
+	Enabled bool `key:"enabled" default:"true"`
 	// Dead-letter exchange. It is always attune.dlx: every Attune service declares its queues with it, and the
 	// broker refuses a queue with another one. If you set another name, you get a warning at the start.
-	Exchange string `key:"exchange"`
+	Exchange string `key:"exchange" default:"attune.dlx"`
 	// A dead letter leaves the ledger this long after its decision. Undecided dead letters stay.
-	TTL time.Duration `key:"ttl_ms" range:"1m..8760h"`
+	TTL time.Duration `key:"ttl_ms" default:"24h" range:"1m..8760h"`
 }
 
 // Server is the address of the API service. Workers pass it to actions, unless ATTUNE_API_URL is in their environment.
 type Server struct {
 	// Host of the API service, as actions reach it.
-	Host string `key:"host"`
+	Host string `key:"host" default:"0.0.0.0"`
 	// Port of the API service.
-	Port int `key:"port" range:"0..65535"`
+	Port int `key:"port" default:"8080" range:"0..65535"`
 }
-
-// noWorkersGrace is the default on a schema that attune-executor created.
-const noWorkersGrace = 10 * time.Minute
 
 // NoWorkersGrace is executor.no_workers_grace: unless it is set, there is none on the schema of an existing
 // installation.
 func (c *Config) NoWorkersGrace(adopted bool) time.Duration {
 	grace, set := c.Executor.NoWorkersGrace, c.sources["executor.no_workers_grace"] != ""
-	if adopted && !set && grace == noWorkersGrace {
+	if adopted && !set && grace == Default().Executor.NoWorkersGrace {
 		return 0
 	}
 	return grace
@@ -208,52 +206,52 @@ type Executor struct {
 	// After it the execution is dispatched to another worker if retries are enabled and one has capacity; otherwise
 	// it fails. A small value ends executions of busy workers; a large value delays the move away from a hung
 	// worker.
-	ScheduledTimeout time.Duration `key:"scheduled_timeout" range:"1s..240h"`
+	ScheduledTimeout time.Duration `key:"scheduled_timeout" default:"5m" range:"1s..240h"`
 	// Time between two checks for dead workers: those without a heartbeat for heartbeat_interval ×
 	// heartbeat_staleness_multiplier. Their unstarted executions are dispatched to other workers or retried;
 	// lost_running decides the running ones. A large value delays this.
-	TimeoutCheckInterval time.Duration `key:"timeout_check_interval" range:"100ms..24h"`
+	TimeoutCheckInterval time.Duration `key:"timeout_check_interval" default:"1m" range:"100ms..24h"`
 	// Run these checks, and those for executions that exceed scheduled_timeout or their own timeout. If it is false,
 	// such executions stay unfinished until you end them.
-	EnableTimeoutMonitor bool `key:"enable_timeout_monitor"`
+	EnableTimeoutMonitor bool `key:"enable_timeout_monitor" default:"true"`
 	// What happens to a running execution whose worker is dead: it is marked abandoned, or failed. It is retried either
 	// way if its action allows retries.
-	LostRunning string `key:"lost_running" oneof:"abandon fail"`
+	LostRunning string `key:"lost_running" default:"abandon" oneof:"abandon fail"`
 	// The engine ends an execution that runs this much longer than its timeout_seconds, because its worker did not.
 	// If it is too small, the engine can be faster than the worker that stops the process.
-	TimeoutGrace time.Duration `key:"timeout_grace" range:"1s..24h"`
+	TimeoutGrace time.Duration `key:"timeout_grace" default:"30s" range:"1s..24h"`
 	// Time between two probes of all workers: whether they consume their queues and answer, and how long and how old
 	// these queues are.
-	HealthCheckInterval time.Duration `key:"health_check_interval" range:"100ms..24h"`
+	HealthCheckInterval time.Duration `key:"health_check_interval" default:"30s" range:"100ms..24h"`
 	// Limits from which a worker is degraded or unhealthy.
 	Health Health `key:"health"`
 	// Interval at which workers should send heartbeats.
-	HeartbeatInterval time.Duration `key:"heartbeat_interval" range:"100ms..24h"`
+	HeartbeatInterval time.Duration `key:"heartbeat_interval" default:"30s" range:"100ms..24h"`
 	// A worker is stale, and gets no work, after this many intervals without a heartbeat. If it is too small, one
 	// late heartbeat makes a worker stale; if it is too large, dead workers are noticed late.
-	HeartbeatStalenessMultiplier float64 `key:"heartbeat_staleness_multiplier" range:"1..1000"`
+	HeartbeatStalenessMultiplier float64 `key:"heartbeat_staleness_multiplier" default:"3" range:"1..1000"`
 	// Time between two checks that mark stale workers inactive, and workers with new heartbeats active.
-	HeartbeatCheckInterval time.Duration `key:"heartbeat_check_interval" range:"100ms..24h"`
+	HeartbeatCheckInterval time.Duration `key:"heartbeat_check_interval" default:"1m" range:"100ms..24h"`
 	// What happens to an execution that no existing worker can run: fail it, or wait for such a worker. An execution
 	// always waits for workers that are full, or alive without a connection to the broker.
-	NoWorkers string `key:"no_workers" oneof:"fail wait"`
+	NoWorkers string `key:"no_workers" default:"fail" oneof:"fail wait"`
 	// With no_workers: fail, how long an execution that was accepted while a fitting worker was alive waits for one to
 	// come back: in its queue, as a retry, or as a task of a workflow under way. It counts from the last heartbeat. 0
 	// fails it at once, like a new execution.
-	NoWorkersGrace time.Duration `key:"no_workers_grace" range:"0s..240h" note:"0 on the schema of an existing installation"`
+	NoWorkersGrace time.Duration `key:"no_workers_grace" default:"10m" range:"0s..240h" note:"0 on the schema of an existing installation"`
 	// Apply timeout_seconds of actions. That of a workflow task always applies.
-	HonourActionTimeoutSeconds string `key:"honour_action_timeout_seconds" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	HonourActionTimeoutSeconds string `key:"honour_action_timeout_seconds" default:"origin" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
 	// If the message of an event was lost, the event fires its rules only up to this age. Older events are only
 	// reported.
-	MaxEventAge time.Duration `key:"max_event_age" range:"1m..720h"`
+	MaxEventAge time.Duration `key:"max_event_age" default:"24h" range:"1m..720h"`
 	// Longest chain of rules in which the action of each emits the event that fires the next. The enforcement of the
 	// next rule is disabled; this ends endless chains.
-	RuleDepth int `key:"rule_depth" range:"1..1000"`
+	RuleDepth int `key:"rule_depth" default:"32" range:"1..1000"`
 	// Schedulers of a replica. All messages of one action go to the same scheduler, and each scheduler uses one
 	// database connection. If database.max_connections is less than schedulers + 10, fewer run.
 	Schedulers int `key:"schedulers" range:"0..64" note:"0: one per processor, at least 2 and at most 8"`
 	// Timeout for stopping a replica.
-	ShutdownTimeout time.Duration `key:"shutdown_timeout" range:"100ms..1h"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" default:"30s" range:"100ms..1h"`
 	Queue           Queue         `key:"queue"`
 	Retry           Retry         `key:"retry"`
 	HTTP            HTTP          `key:"http"`
@@ -263,19 +261,19 @@ type Executor struct {
 type Health struct {
 	// Workers whose health depends on failed executions: only those with the capability health_by_failures (asked),
 	// since the action may be the cause, or all.
-	ByFailures string `key:"by_failures" oneof:"asked all"`
+	ByFailures string `key:"by_failures" default:"asked" oneof:"asked all"`
 	// A worker is degraded after this many consecutive failed executions.
-	DegradedFailures int `key:"degraded_failures" range:"1..1000000"`
+	DegradedFailures int `key:"degraded_failures" default:"3" range:"1..1000000"`
 	// A worker is unhealthy after this many consecutive failed executions.
-	UnhealthyFailures int `key:"unhealthy_failures" range:"1..1000000"`
+	UnhealthyFailures int `key:"unhealthy_failures" default:"10" range:"1..1000000"`
 	// A worker is degraded while this many executions wait in its queue.
-	DegradedQueue int `key:"degraded_queue" range:"1..1000000"`
+	DegradedQueue int `key:"degraded_queue" default:"50" range:"1..1000000"`
 	// A worker is unhealthy while this many executions wait in its queue.
-	UnhealthyQueue int `key:"unhealthy_queue" range:"1..1000000"`
+	UnhealthyQueue int `key:"unhealthy_queue" default:"100" range:"1..1000000"`
 	// A worker is degraded while this share of its executions fails.
-	DegradedFailureRate float64 `key:"degraded_failure_rate" range:"0..1"`
+	DegradedFailureRate float64 `key:"degraded_failure_rate" default:"0.3" range:"0..1"`
 	// A worker is unhealthy while this share of its executions fails.
-	UnhealthyFailureRate float64 `key:"unhealthy_failure_rate" range:"0..1"`
+	UnhealthyFailureRate float64 `key:"unhealthy_failure_rate" default:"0.7" range:"0..1"`
 	// Hosts, besides a worker's own, where its health endpoint may be: names or addresses, without ports.
 	EndpointHosts []string `key:"endpoint_hosts"`
 }
@@ -283,40 +281,40 @@ type Health struct {
 // Queue configures the admission queues.
 type Queue struct {
 	// Most executions that may wait in one queue. A full queue refuses further ones.
-	MaxQueueLength int `key:"max_queue_length" range:"1..100000000"`
+	MaxQueueLength int `key:"max_queue_length" default:"10000" range:"1..100000000"`
 	// How long an execution may wait in a queue before it ends with status timeout; 0 is for ever. The time in a paused
 	// queue does not count.
-	Timeout time.Duration `key:"queue_timeout_seconds" range:"0s..8760h"`
+	Timeout time.Duration `key:"queue_timeout_seconds" default:"1h" range:"0s..8760h"`
 	// Where a retry joins its queue: at the back, or in front of all waiting executions. A policy can override it.
-	RetryPlace string `key:"retry_place" oneof:"back front"`
+	RetryPlace string `key:"retry_place" default:"back" oneof:"back front"`
 	// Keep the table queue_stats up to date.
-	EnableMetrics bool `key:"enable_metrics"`
+	EnableMetrics bool `key:"enable_metrics" default:"true"`
 }
 
 // Retry configures the retries of failed executions.
 type Retry struct {
 	// Retry failed executions. You can retry by hand in either case.
-	Enabled bool `key:"enabled"`
+	Enabled bool `key:"enabled" default:"true"`
 	// Apply max_retries of actions. That of an execution always applies.
-	HonourActionMaxRetries string `key:"honour_action_max_retries" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	HonourActionMaxRetries string `key:"honour_action_max_retries" default:"origin" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
 	// Pause before the first retry.
-	BaseDelay time.Duration `key:"base_delay" range:"0s..24h"`
+	BaseDelay time.Duration `key:"base_delay" default:"1s" range:"0s..24h"`
 	// Each further pause is this many times as long as the one before.
-	Multiplier float64 `key:"multiplier" range:"1..100"`
+	Multiplier float64 `key:"multiplier" default:"2" range:"1..100"`
 	// Longest pause, before jitter.
-	MaxDelay time.Duration `key:"max_delay" range:"0s..240h"`
+	MaxDelay time.Duration `key:"max_delay" default:"5m" range:"0s..240h"`
 	// A pause becomes longer or shorter by up to this share, so that many retries do not come at once.
-	Jitter float64 `key:"jitter" range:"0..1"`
+	Jitter float64 `key:"jitter" default:"0.2" range:"0..1"`
 	// Retries of an execution that a worker got and never started, if its action allows fewer: it did nothing yet,
 	// and its action is not the cause. With 0 only max_retries counts, as for started executions.
-	MaxUnstarted int `key:"max_unstarted" range:"0..100"`
+	MaxUnstarted int `key:"max_unstarted" default:"3" range:"0..100"`
 }
 
 // HTTP configures the API of a replica.
 type HTTP struct {
 	// Address to listen on. Port 0 takes a free port; an empty address turns HTTP off. If you do not set it and the
 	// port is taken, a free one is used.
-	Listen string `key:"listen"`
+	Listen string `key:"listen" default:"127.0.0.1:8080"`
 	// File with hashed bearer tokens; without it a replica listens only on loopback. A line has a name, scopes (read,
 	// operate, submit) separated by commas, and the SHA-256 of the token in hexadecimal. Changes take effect without a
 	// restart.
@@ -327,10 +325,10 @@ type HTTP struct {
 	// PEM file with the key of the certificate.
 	TLSKeyFile string `key:"tls_key_file"`
 	// Requests that a token may make in a second, in bursts of twice as many; 0 for no limit.
-	RateLimit int `key:"rate_limit" range:"0..1000000"`
+	RateLimit int `key:"rate_limit" default:"200" range:"0..1000000"`
 	// Requests without a valid token that an address may make in a second, so that guessing a token is slow; 0 for no
 	// limit.
-	UnauthorizedRateLimit int `key:"unauthorized_rate_limit" range:"0..1000000"`
+	UnauthorizedRateLimit int `key:"unauthorized_rate_limit" default:"5" range:"0..1000000"`
 }
 
 // Worker configures the reference worker.
@@ -338,7 +336,7 @@ type Worker struct {
 	// Name of the worker, unique in the installation; worker-HOSTNAME if empty.
 	Name string `key:"name"`
 	// Kind of worker.
-	Type string `key:"worker_type" oneof:"local remote container"`
+	Type string `key:"worker_type" default:"local" oneof:"local remote container"`
 	// Host that others see; the host name if empty.
 	Host string `key:"host"`
 	// Port that others see; 0 for none.
@@ -357,25 +355,25 @@ type Worker struct {
 	// Further capabilities to announce.
 	Capabilities map[string]any `key:"capabilities"`
 	// Most executions that run at once.
-	MaxConcurrentTasks int `key:"max_concurrent_tasks" range:"1..10000"`
+	MaxConcurrentTasks int `key:"max_concurrent_tasks" default:"10" range:"1..10000"`
 	// Accept several executions in one message.
-	BatchMessages bool `key:"batch_messages"`
+	BatchMessages bool `key:"batch_messages" default:"true"`
 	// Report several completed executions in one message. No other program reads such messages: leave it false if
 	// you bind a queue of your own to execution.completed.
 	BatchCompletions bool `key:"batch_completions"`
 	// Time between two heartbeats. It must be shorter than the time after which the executor calls a worker stale.
-	HeartbeatInterval time.Duration `key:"heartbeat_interval" range:"100ms..1h" published:"30s"`
+	HeartbeatInterval time.Duration `key:"heartbeat_interval" default:"10s" range:"100ms..1h" published:"30s"`
 	// Timeout of an execution if neither it nor its action has one.
-	TaskTimeout time.Duration `key:"task_timeout" range:"1s..8760h"`
+	TaskTimeout time.Duration `key:"task_timeout" default:"5m" range:"1s..8760h"`
 	// How long a stopping worker waits for its running executions. Then it stops them.
-	ShutdownTimeout time.Duration `key:"shutdown_timeout" range:"100ms..24h"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" default:"30s" range:"100ms..24h"`
 	// Bytes of standard output that are kept; the rest is cut.
-	MaxStdoutBytes int64 `key:"max_stdout_bytes" range:"0..1073741824"`
+	MaxStdoutBytes int64 `key:"max_stdout_bytes" default:"10485760" range:"0..1073741824"`
 	// Bytes of standard error that are kept; the rest is cut.
-	MaxStderrBytes int64 `key:"max_stderr_bytes" range:"0..1073741824"`
+	MaxStderrBytes int64 `key:"max_stderr_bytes" default:"10485760" range:"0..1073741824"`
 	// Most bytes of a result as JSON, in which a control character takes six. In a larger result the output is cut
 	// and the data is left out.
-	MaxResultBytes int64 `key:"max_result_bytes" range:"65536..16777216"`
+	MaxResultBytes int64 `key:"max_result_bytes" default:"16777216" range:"65536..16777216"`
 	// User that actions run as, USER or USER:GROUP, as names or numbers; the worker's own if empty. Without the
 	// rights for it the worker does not start.
 	RunAs string `key:"run_as"`
@@ -402,7 +400,7 @@ type Telemetry struct {
 	// traces off. The variable OTEL_EXPORTER_OTLP_ENDPOINT sets it too, if you do not.
 	OTLPEndpoint string `key:"otlp_endpoint" secret:"url"`
 	// Share of the traces that are sent. A client that sends a traceparent decides for its own.
-	SampleRatio float64 `key:"sample_ratio" range:"0..1"`
+	SampleRatio float64 `key:"sample_ratio" default:"1" range:"0..1"`
 	// File with headers for the collector, such as a token: a line NAME: VALUE each.
 	HeadersFile string `key:"headers_file"`
 }
@@ -410,20 +408,20 @@ type Telemetry struct {
 // Retention configures when finished rows are deleted.
 type Retention struct {
 	// History of executions and workers, decisions about lost executions, and past alerts.
-	History time.Duration `key:"history" range:"1h..87600h"`
+	History time.Duration `key:"history" default:"720h" range:"1h..87600h"`
 	// Events.
-	Events time.Duration `key:"events" range:"1h..87600h"`
+	Events time.Duration `key:"events" default:"720h" range:"1h..87600h"`
 	// Inactive workers, since their last heartbeat.
-	InactiveWorkers time.Duration `key:"inactive_workers" range:"1h..87600h"`
+	InactiveWorkers time.Duration `key:"inactive_workers" default:"168h" range:"1h..87600h"`
 	// Completed executions with their attempts, workflow logs and inquiries, and enforcements; 0 keeps them for
 	// ever.
-	Executions time.Duration `key:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if you set it"`
+	Executions time.Duration `key:"executions" default:"2160h" range:"0s..87600h" note:"on the schema of an existing installation only if you set it"`
 	// Actions of operators (table operator_audit); 0 keeps them for ever.
-	OperatorAudit time.Duration `key:"operator_audit" range:"0s..87600h"`
+	OperatorAudit time.Duration `key:"operator_audit" default:"2160h" range:"0s..87600h"`
 	// Unused queues of groups.
-	GroupQueues time.Duration `key:"group_queues" range:"1h..87600h"`
+	GroupQueues time.Duration `key:"group_queues" default:"720h" range:"1h..87600h"`
 	// Killed replicas. Until then they are listed and raise the alert replica_silent.
-	SilentReplicas time.Duration `key:"silent_replicas" range:"1m..8760h"`
+	SilentReplicas time.Duration `key:"silent_replicas" default:"15m" range:"1m..8760h"`
 }
 
 // StaleAfter is the age of the last heartbeat at which a worker gets no more work.
@@ -449,81 +447,13 @@ func (e Executor) OrphanInterval() time.Duration {
 
 // Default returns the built-in configuration.
 func Default() *Config {
-	return &Config{
-		ServiceName:  "attune",
-		Environment:  "development",
-		ArtifactsDir: "/opt/attune/artifacts",
-		Server:       Server{Host: "0.0.0.0", Port: 8080},
-		Database: Database{ //nolint:gosec // the published default
-			URL:            "postgresql://postgres:postgres@localhost:5432/attune",
-			Schema:         "attune",
-			MaxConnections: 20,
-			MinConnections: 0,
-			ConnectTimeout: 30 * time.Second,
-			IdleTimeout:    10 * time.Minute,
-		},
-		MessageQueue: MessageQueue{ //nolint:gosec // the published default
-			URL:           "amqp://guest:guest@localhost:5672/%2f",
-			ManagementURL: "http://guest:guest@localhost:15672",
-			RabbitMQ: RabbitMQ{
-				PrefetchCount:     256,
-				WorkerQueueTTL:    5 * time.Minute,
-				QueueType:         "classic",
-				ConnectionTimeout: 30 * time.Second,
-				Heartbeat:         time.Minute,
-				ReconnectDelay:    5 * time.Second,
-				PublishTimeout:    5 * time.Second,
-				DeadLetter:        DeadLetter{Enabled: true, Exchange: deadLetterExchange, TTL: 24 * time.Hour},
-			},
-		},
-		Executor: Executor{
-			ScheduledTimeout:     5 * time.Minute,
-			TimeoutCheckInterval: time.Minute,
-			EnableTimeoutMonitor: true,
-			LostRunning:          "abandon",
-			TimeoutGrace:         30 * time.Second,
-			Health: Health{
-				ByFailures: "asked", DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
-				DegradedFailureRate: 0.3, UnhealthyFailureRate: 0.7,
-			},
-			HealthCheckInterval:          30 * time.Second,
-			HeartbeatInterval:            30 * time.Second,
-			HeartbeatStalenessMultiplier: 3,
-			HeartbeatCheckInterval:       time.Minute,
-			NoWorkers:                    "fail",
-			NoWorkersGrace:               noWorkersGrace,
-			HonourActionTimeoutSeconds:   "origin",
-			MaxEventAge:                  24 * time.Hour,
-			RuleDepth:                    32,
-			ShutdownTimeout:              30 * time.Second,
-			Queue: Queue{
-				MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back",
-				EnableMetrics: true,
-			},
-			Retry: Retry{
-				Enabled: true, HonourActionMaxRetries: "origin", BaseDelay: time.Second, Multiplier: 2,
-				MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
-			},
-			HTTP: HTTP{Listen: "127.0.0.1:8080", RateLimit: 200, UnauthorizedRateLimit: 5},
-		},
-		Telemetry: Telemetry{SampleRatio: 1},
-		Worker: Worker{
-			Type:               "local",
-			MaxConcurrentTasks: 10,
-			BatchMessages:      true,
-			HeartbeatInterval:  10 * time.Second,
-			TaskTimeout:        5 * time.Minute,
-			ShutdownTimeout:    30 * time.Second,
-			MaxStdoutBytes:     10 << 20,
-			MaxResultBytes:     16 << 20,
-			MaxStderrBytes:     10 << 20,
-		},
-		Retention: Retention{
-			History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour,
-			GroupQueues:    720 * time.Hour,
-			SilentReplicas: 15 * time.Minute, Executions: 2160 * time.Hour, OperatorAudit: 2160 * time.Hour,
-		},
-		Alerts:  defaultAlerts(),
-		sources: map[string]string{},
+	c := &Config{Alerts: defaultAlerts(), sources: map[string]string{}}
+	for _, s := range c.settings() {
+		if text := s.tag.Get("default"); text != "" {
+			if err := s.assign(text); err != nil {
+				panic(s.key + ": " + err.Error())
+			}
+		}
 	}
+	return c
 }

@@ -218,7 +218,7 @@ func (e *Engine) assemble(version string) error {
 	e.loops["outbox"] = e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Published: api.Published{
-			Store: e.query, Requester: submit.New(e.query, e.relay).WithKeyring(e.keys),
+			Store: e.query, Submitter: submit.New(e.query, e.relay).WithKeyring(e.keys),
 			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(),

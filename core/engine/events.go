@@ -6,7 +6,6 @@ import (
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -36,7 +35,6 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	enforcements := e.newEnforcements()
 	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit,
 		enforcements.Submit, e.logger, measured, metrics)
-	e.http.Emits(submit.New(e.query, e.relay).WithKeyring(e.keys))
 	e.loops["events"] = sweep
 	e.services.Add("enforcement consumer", enforcements.consumer)
 	e.services.Add("enforcements", enforcements)

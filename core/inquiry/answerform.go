@@ -87,7 +87,8 @@ func NewAnswerForm(raw json.RawMessage) *AnswerForm {
 
 // propertiesOf returns the properties of an object's schema and the required ones; false for any other schema.
 func propertiesOf(raw json.RawMessage) (properties map[string]json.RawMessage, required []string, ok bool) {
-	if schema.IsFlat(raw) {
+	var object map[string]any
+	if json.Unmarshal(raw, &object) == nil && schema.IsFlat(object) {
 		return properties, nil, json.Unmarshal(raw, &properties) == nil && len(properties) > 0
 	}
 	var whole struct {

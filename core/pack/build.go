@@ -165,7 +165,7 @@ func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 			r.Mistakef(item.Place, "the %s%s has no %s", kind, ofRef(given), k.name)
 		}
 		if k.once || k.keep && !given[k.name].Given() {
-			item.Keep = append(item.Keep, k.column)
+			item.Keep = append(item.Keep, cmp.Or(k.column, k.name))
 		}
 		values[k.name] = value
 		item.Columns[cmp.Or(k.column, k.name)] = value // finish removes names that are no columns

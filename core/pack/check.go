@@ -6,162 +6,67 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/yamldoc"
+	"github.com/attune-go/attune/core/schema"
 )
 
-// Needs lists the rows that Check needs.
-type Needs struct {
-	Actions []string // refs of actions that policies name
-	Packs   []string // refs of packs that policies name
-	// ScopePacks are packs of which Check needs all actions, because a policy of the pack names parameters. ScopeAll
-	// means all packs.
-	ScopePacks []string
-	ScopeAll   bool
-}
-
-// NeedsOf lists the rows that Check needs for the policies.
-func NeedsOf(policies []Policy) Needs {
-	actions, packs, scopes := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	var needs Needs
-	for i := range policies {
-		p := &policies[i]
-		if p.Action != "" {
-			actions[p.Action] = true
-		}
-		if p.Pack != "" {
-			packs[p.Pack] = true
-		}
-		switch {
+// Scopes lists the packs of which Check needs all actions, because a policy of the pack names parameters. all means all
+// packs.
+func (s *Set) Scopes() (packs []string, all bool) {
+	for i := range s.Policies {
+		switch p := &s.Policies[i]; {
 		case len(p.Parameters) == 0 || p.given("action"):
 		case p.Pack != "":
-			scopes[p.Pack] = true
+			packs = append(packs, p.Pack)
 		case !p.given("pack"):
-			needs.ScopeAll = true
+			all = true
 		}
 	}
-	needs.Actions, needs.Packs = slices.Sorted(maps.Keys(actions)), slices.Sorted(maps.Keys(packs))
-	needs.ScopePacks = slices.Sorted(maps.Keys(scopes))
-	return needs
+	return packs, all
 }
 
-// Action is an existing action.
-type Action struct {
-	Ref         string
-	Pack        string // ref
-	ParamSchema []byte // JSON; nil if it has no parameters
-	Broken      bool   // its parameters cannot be read
-}
-
-// Known has the existing rows of Needs.
-type Known struct {
-	Actions []Action
-	Packs   []string
-	// ActionRefs and PackRefs are candidates for the hint at an unknown name.
-	ActionRefs []string
-	PackRefs   []string
-	// Doomed are the actions that the same run deletes.
-	Doomed map[string]bool
-	// Files are the items that are applied with the policies; may be nil.
-	Files *Set
-}
-
-// Unknown reports whether the needs name unknown actions or packs, for which the candidates of hints must be read.
-func (k Known) Unknown(needs Needs) (actions, packs bool) {
-	byRef := k.byRef()
-	for _, ref := range needs.Actions {
-		if _, ok := byRef[ref]; !ok {
-			actions = true
-		}
-	}
-	for _, ref := range needs.Packs {
-		if !slices.Contains(k.Packs, ref) {
-			packs = true
-		}
-	}
-	return actions, packs
-}
-
-func (k Known) byRef() map[string]Action {
-	byRef := make(map[string]Action, len(k.Actions))
-	for _, action := range k.Actions {
-		byRef[action.Ref] = action
-	}
-	return byRef
-}
-
-// Check checks that the action, the pack and the parameters of the policies exist. The mistakes are in order.
-func Check(policies []Policy, known Known) []Mistake {
-	c := checker{known: known, actions: known.byRef(), schemas: map[string]shape{}}
-	for i := range policies {
-		c.policy(&policies[i])
-	}
-	return Sort(c.Mistakes)
-}
-
-type checker struct {
-	known   Known
-	actions map[string]Action
-	schemas map[string]shape // by ref of the action
-	yamldoc.Report
-}
-
-func (c *checker) policy(p *Policy) {
-	packExists := p.Pack != "" && slices.Contains(c.known.Packs, p.Pack)
-	unread := func(kind Kind, ref string) bool { return c.known.Files != nil && c.known.Files.Unread(kind, ref) }
-	if p.Pack != "" && !packExists && !unread(KindPack, p.Pack) {
-		c.Mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, phrase.DidYouMean(p.Pack, c.known.PackRefs))
-	}
-	action, exists := c.actions[p.Action]
-	switch {
-	case p.Action == "":
-	case c.known.Doomed[p.Action]:
-		c.Mistakef(p.At("action"), "there is no action %s: %s", p.Action, prunes)
-		return
-	case !exists && unread(KindAction, p.Action):
-		return
-	case !exists:
-		c.Mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
-		return
-	case packExists && action.Pack != p.Pack:
+// policy checks that the action, the pack and the parameters of a policy exist.
+func (c *itemChecker) policy(p *Policy) {
+	c.exists(KindPack, p.Pack, p.At("pack"))
+	c.exists(KindAction, p.Action, p.At("action"))
+	_, packExists := c.after.found(KindPack, p.Pack)
+	action, exists := c.after.found(KindAction, p.Action)
+	if exists && packExists && action.Pack != p.Pack {
 		c.Mistakef(p.At("action"), "the action %s belongs to the pack %s, not to %s", p.Action, action.Pack, p.Pack)
 	}
 	switch {
+	case exists:
+		c.paths(p, []string{p.Action}, "the action "+p.Action)
 	case p.Action != "":
-		c.paths(p, []Action{action}, "the action "+p.Action)
 	case packExists:
-		c.paths(p, c.scope(p.Pack), "any action of the pack "+p.Pack)
+		c.paths(p, c.actions(p.Pack), "any action of the pack "+p.Pack)
 	case !p.given("pack") && !p.given("action"):
-		c.paths(p, c.scope(""), "any action")
+		c.paths(p, c.actions(""), "any action")
 	}
 }
 
-// scope lists the known actions of a pack, or all.
-func (c *checker) scope(packRef string) []Action {
-	if packRef == "" {
-		return c.known.Actions
-	}
-	var list []Action
-	for _, action := range c.known.Actions {
-		if action.Pack == packRef {
-			list = append(list, action)
-		}
-	}
-	return list
+// actions lists the actions of a pack, or all.
+func (c *itemChecker) actions(packRef string) []string {
+	refs := slices.Sorted(maps.Keys(c.after.Has[KindAction]))
+	return slices.DeleteFunc(refs, func(ref string) bool {
+		return packRef != "" && c.after.Has[KindAction][ref].Pack != packRef
+	})
 }
 
 // paths reports every path that no action of the scope has.
-func (c *checker) paths(p *Policy, scope []Action, whose string) {
-	if slices.ContainsFunc(scope, func(action Action) bool { return action.Broken }) {
+func (c *itemChecker) paths(p *Policy, scope []string, whose string) {
+	broken := func(ref string) bool { return c.after.Has[KindAction][ref].Broken }
+	if slices.ContainsFunc(scope, broken) {
 		return // it may have every parameter
 	}
 	for _, path := range p.Parameters {
 		var names []string
 		var deeper string // the explanation of an action that has the first name of the path
-		found := slices.ContainsFunc(scope, func(action Action) bool {
-			s := c.shapeOf(action)
-			names = append(names, s.names()...)
-			ok, why := s.find(path)
+		found := slices.ContainsFunc(scope, func(ref string) bool {
+			params := c.paramsOf(ref)
+			names = append(names, params.Names()...)
+			ok, why := params.Find(path)
 			deeper = cmp.Or(deeper, why)
 			return ok
 		})
@@ -180,13 +85,17 @@ func (c *checker) paths(p *Policy, scope []Action, whose string) {
 	}
 }
 
-func (c *checker) shapeOf(action Action) shape {
-	s, ok := c.schemas[action.Ref]
+// paramsOf is the schema of an action's parameters; one that cannot be used has none.
+func (c *itemChecker) paramsOf(ref string) *schema.Schema {
+	parsed, ok := c.schemas[ref]
 	if !ok {
-		s = shapeOf(action.ParamSchema)
-		c.schemas[action.Ref] = s
+		var err error
+		if parsed, err = schema.FromValue(expr.Value(c.after.Has[KindAction][ref].ParamSchema)); err != nil {
+			parsed = schema.Any()
+		}
+		c.schemas[ref] = parsed
 	}
-	return s
+	return parsed
 }
 
 // nearestAction returns a hint; it also finds the same name in another pack, or without a pack.

@@ -1,6 +1,7 @@
 package pack_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,28 +10,43 @@ import (
 )
 
 // known is a database with two packs and both forms of schemas.
-var known = pack.Known{
-	Actions: []pack.Action{
-		{Ref: "core.echo", Pack: "core", ParamSchema: []byte(`{"message": {"type": "string"}}`)},
-		{Ref: "core.noop", Pack: "core"},
-		{Ref: "core.empty", Pack: "core", ParamSchema: []byte(`{}`)},
-		{Ref: "deploy.rollout", Pack: "deploy", ParamSchema: []byte(`{"type": "object", "properties": {
-			"environment": {"type": "string"},
-			"target": {"type": "object", "properties": {"region": {"type": "string"}, "zone": {"type": ["string", "null"]}}},
-			"open": {"type": "object", "properties": {"a": {}}, "additionalProperties": true},
-			"closed": {"type": "object", "properties": {"a": {}}, "additionalProperties": false},
-			"maybe": {"type": ["null", "object"]},
-			"list": {"type": "array", "items": {"type": "object"}},
-			"any": {}, "odd": true}}`)},
-		{
-			Ref: "deploy.flat", Pack: "deploy",
-			ParamSchema: []byte(`{"properties": {"type": "object"}, "type": {"type": "string"}}`),
+var known = pack.World{
+	Has: map[pack.Kind]map[string]pack.Found{
+		pack.KindAction: {
+			"core.echo":  {Pack: "core", ParamSchema: decoded(`{"message": {"type": "string"}}`)},
+			"core.noop":  {Pack: "core"},
+			"core.empty": {Pack: "core", ParamSchema: decoded(`{}`)},
+			"deploy.rollout": {Pack: "deploy", ParamSchema: decoded(`{"type": "object", "properties": {
+				"environment": {"type": "string"},
+				"target": {"type": "object", "properties": {"region": {"type": "string"}, "zone": {"type": ["string", "null"]}}},
+				"open": {"type": "object", "properties": {"a": {}}, "additionalProperties": true},
+				"closed": {"type": "object", "properties": {"a": {}}, "additionalProperties": false},
+				"maybe": {"type": ["null", "object"]},
+				"list": {"type": "array", "items": {"type": "object"}},
+				"any": {}, "odd": true}}`)},
+			"deploy.flat": {
+				Pack: "deploy", ParamSchema: decoded(`{"properties": {"type": "object"}, "type": {"type": "string"}}`),
+			},
+			"deploy.none": {Pack: "deploy", ParamSchema: decoded(`{"type": "object"}`)},
 		},
-		{Ref: "deploy.none", Pack: "deploy", ParamSchema: []byte(`{"type": "object"}`)},
+		pack.KindPack: {"core": {}, "deploy": {}, "bare": {}},
 	},
-	Packs:      []string{"core", "deploy", "bare"},
-	ActionRefs: []string{"core.echo", "core.noop", "deploy.rollout"},
-	PackRefs:   []string{"core", "deploy"},
+	Hints: map[pack.Kind][]string{
+		pack.KindAction: {"core.echo", "core.noop", "deploy.rollout"}, pack.KindPack: {"core", "deploy"},
+	},
+}
+
+func decoded(text string) (value any) {
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// checked are the mistakes of policies by themselves.
+func checked(policies []pack.Policy, known pack.World) []string {
+	mistakes, _ := (&pack.Set{Policies: policies}).Check(known)
+	return texts(mistakes)
 }
 
 func TestCheck(t *testing.T) {
@@ -123,7 +139,7 @@ func TestCheck(t *testing.T) {
 			if tc.want != "" {
 				want = append(want, "limits.yaml:"+tc.want)
 			}
-			require.Equal(t, want, texts(pack.Check(policies, known)))
+			require.Equal(t, want, checked(policies, known))
 		})
 	}
 }
@@ -134,34 +150,40 @@ func TestCheckOfUnsoundPolicies(t *testing.T) {
 	for _, scope := range []string{"action:", "action: [a]", "pack: ''", "pack: {a: b}"} {
 		policies, mistakes := pack.Parse("f", []byte("ref: a.b\nthreshold: 1\nparameters: [nobody]\n"+scope+"\n"))
 		require.Len(t, mistakes, 1, scope)
-		require.Empty(t, texts(pack.Check(policies, known)), scope)
-		require.Equal(t, pack.Needs{}, pack.NeedsOf(policies), scope)
+		require.Empty(t, checked(policies, known), scope)
+		packs, all := (&pack.Set{Policies: policies}).Scopes()
+		require.Empty(t, packs, scope)
+		require.False(t, all, scope)
 	}
 }
 
-func TestNeedsOf(t *testing.T) {
+func TestPoliciesNameWhatIsReadForThem(t *testing.T) {
 	t.Parallel()
-	policies := parse(t, `policies:
+	set := &pack.Set{Policies: parse(t, `policies:
 - {ref: a.a, threshold: 1, action: z.x, parameters: [p]}
 - {ref: a.b, threshold: 1, action: a.x, pack: a}
 - {ref: a.c, threshold: 1, action: a.x}
 - {ref: a.d, threshold: 1, pack: b, parameters: [p]}
 - {ref: a.e, threshold: 1}
-`)
-	needs := pack.NeedsOf(policies)
-	require.Equal(t, pack.Needs{Actions: []string{"a.x", "z.x"}, Packs: []string{"a", "b"}, ScopePacks: []string{"b"}},
-		needs)
-	require.True(t, pack.NeedsOf(parse(t, "{ref: a.a, threshold: 1, parameters: [p]}")).ScopeAll)
+`)}
+	require.Equal(t, map[pack.Kind][]string{pack.KindAction: {"a.x", "z.x"}, pack.KindPack: {"a", "b"}}, set.Refs())
+	packs, all := set.Scopes()
+	require.Equal(t, []string{"b"}, packs)
+	require.False(t, all)
+	_, all = (&pack.Set{Policies: parse(t, "{ref: a.a, threshold: 1, parameters: [p]}")}).Scopes()
+	require.True(t, all)
 
-	actions, packs := pack.Known{
-		Actions: []pack.Action{{Ref: "a.x"}, {Ref: "z.x"}},
-		Packs:   []string{"a"},
-	}.Unknown(needs)
-	require.False(t, actions)
-	require.True(t, packs)
-	actions, packs = pack.Known{Actions: []pack.Action{{Ref: "a.x"}}, Packs: []string{"b", "a"}}.Unknown(needs)
-	require.True(t, actions)
-	require.False(t, packs)
+	has := func(packs ...string) pack.World {
+		w := pack.World{Has: map[pack.Kind]map[string]pack.Found{
+			pack.KindAction: {"a.x": {}, "z.x": {}}, pack.KindPack: {},
+		}}
+		for _, ref := range packs {
+			w.Has[pack.KindPack][ref] = pack.Found{}
+		}
+		return w
+	}
+	require.Equal(t, []pack.Kind{pack.KindPack}, set.Missing(has("a")))
+	require.Empty(t, set.Missing(has("a", "b")))
 }
 
 // A malformed path has been reported by the parser and is not checked again.
@@ -171,6 +193,5 @@ func TestCheckSkipsMalformedPaths(t *testing.T) {
 		[]byte("ref: core.a\nthreshold: 1\naction: core.echo\nparameters: ['', message]\n"))
 	require.Len(t, mistakes, 1)
 	require.Equal(t, []string{"message"}, policies[0].Parameters)
-	known := pack.Known{Actions: []pack.Action{{Ref: "core.echo", Pack: "core", ParamSchema: []byte(`{"message":{}}`)}}}
-	require.Empty(t, pack.Check(policies, known))
+	require.Empty(t, checked(policies, known))
 }

@@ -42,8 +42,9 @@ func FuzzPolicyFile(f *testing.F) {
 				requireStorable(t, p)
 			}
 		}
-		pack.NeedsOf(policies)
-		pack.Check(policies, pack.Known{})
+		set := &pack.Set{Policies: policies}
+		set.Scopes()
+		set.Check(pack.World{})
 		pack.Duplicates(policies)
 	})
 }

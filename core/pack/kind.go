@@ -27,7 +27,7 @@ type key struct {
 	name    string   // in the documentation
 	also    []string // other names
 	instead string   // another key that counts if this one is missing
-	column  string   // of the table; empty if the key has none
+	column  string   // of the table; empty for that of the name
 	read    read
 	absent  any // the value if the key is missing; nil is null
 	// keep leaves the value of an existing row if the key is missing; once also if it is given.
@@ -75,9 +75,9 @@ var (
 // described adds the keys of the ref and the texts.
 func described(more ...key) []key {
 	return append([]key{
-		{name: "ref", column: "ref", read: readText, required: true},
-		{name: "label", column: "label", read: readText},
-		{name: "description", column: "description", read: readText},
+		{name: "ref", read: readText, required: true},
+		{name: "label", read: readText},
+		{name: "description", read: readText},
 	}, more...)
 }
 
@@ -91,20 +91,17 @@ var aside = []string{
 var forms = map[Kind]form{
 	KindPack: {
 		keys: []key{
-			{name: "ref", column: "ref", read: readText, required: true},
-			{name: "label", instead: "name", column: "label", read: readText},
-			{name: "description", column: "description", read: readText},
-			{name: "version", column: "version", read: readVersion, required: true},
-			{
-				name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema,
-				absent: emptyObject,
-			},
-			{name: "config", column: "config", read: readObject, absent: emptyObject, once: true},
-			{name: "meta", instead: "metadata", column: "meta", read: readObject, absent: emptyObject},
-			{name: "tags", instead: "keywords", column: "tags", read: readTexts, absent: emptyList},
-			{name: "runtime_deps", column: "runtime_deps", read: readTexts, absent: emptyList},
-			{name: "dependencies", column: "dependencies", read: readTexts, absent: emptyList},
-			{name: "is_standard", also: []string{"system"}, column: "is_standard", read: readBool, absent: false},
+			{name: "ref", read: readText, required: true},
+			{name: "label", instead: "name", read: readText},
+			{name: "description", read: readText},
+			{name: "version", read: readVersion, required: true},
+			{name: "conf_schema", also: []string{"config_schema"}, read: readSchema, absent: emptyObject},
+			{name: "config", read: readObject, absent: emptyObject, once: true},
+			{name: "meta", instead: "metadata", read: readObject, absent: emptyObject},
+			{name: "tags", instead: "keywords", read: readTexts, absent: emptyList},
+			{name: "runtime_deps", read: readTexts, absent: emptyList},
+			{name: "dependencies", read: readTexts, absent: emptyList},
+			{name: "is_standard", also: []string{"system"}, read: readBool, absent: false},
 		},
 		foreign: []string{
 			"name", "metadata", "keywords", "author", "email", "enabled", "testing", "license", "homepage",
@@ -114,13 +111,13 @@ var forms = map[Kind]form{
 	},
 	KindRuntime: {
 		keys: []key{
-			{name: "ref", column: "ref", read: readText, required: true},
-			{name: "name", column: "name", read: readText},
-			{name: "description", column: "description", read: readText},
-			{name: "aliases", column: "aliases", read: readLowerTexts, absent: emptyList},
-			{name: "distributions", column: "distributions", read: readObject, absent: emptyObject},
-			{name: "installation", column: "installation", read: readAny},
-			{name: "execution_config", column: "execution_config", read: readObject, absent: emptyObject},
+			{name: "ref", read: readText, required: true},
+			{name: "name", read: readText},
+			{name: "description", read: readText},
+			{name: "aliases", read: readLowerTexts, absent: emptyList},
+			{name: "distributions", read: readObject, absent: emptyObject},
+			{name: "installation", read: readAny},
+			{name: "execution_config", read: readObject, absent: emptyObject},
 		},
 		foreign: append([]string{
 			"label", "runtime_type", "versions", "auto_detected", "detection_config",
@@ -152,32 +149,26 @@ var actionKeys = described(
 	key{name: "workflow_file", read: readText},
 	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
 	key{name: "output", also: []string{"out_schema", "output_schema"}, column: "out_schema", read: readSchema},
-	key{name: "parameter_delivery", column: "parameter_delivery", read: readWord("stdin", "file"), absent: "stdin"},
-	key{name: "parameter_format", column: "parameter_format", read: readWord("json", "dotenv", "yaml"), absent: "json"},
-	key{
-		name: "output_format", column: "output_format", read: readWord("text", "json", "yaml", "jsonl"),
-		absent: "text",
-	},
-	key{name: "timeout_seconds", also: []string{"timeout"}, column: "timeout_seconds", read: readSeconds},
-	key{name: "scheduled_timeout_seconds", column: "scheduled_timeout_seconds", read: readSeconds},
-	key{name: "max_retries", column: "max_retries", read: readCount, absent: 0},
-	key{name: "accesses_mcp", column: "accesses_mcp", read: readBool, absent: false},
-	key{
-		name: "default_execution_permission_set_refs", column: "default_execution_permission_set_refs",
-		read: readTexts, absent: emptyList,
-	},
-	key{name: "required_worker_runtimes", column: "required_worker_runtimes", read: readObject, absent: emptyObject},
-	key{name: "worker_selector", column: "worker_selector", read: readObject, absent: emptyObject},
-	key{name: "worker_tolerations", column: "worker_tolerations", read: readList, absent: emptyList},
-	key{name: "worker_affinity", column: "worker_affinity", read: readObject, absent: emptyObject},
-	key{name: "log_retention_policy", column: "log_retention_policy", read: readRetention},
-	key{name: "log_retention_limit", column: "log_retention_limit", read: readNumber},
-	key{name: "artifact_retention_policy", column: "artifact_retention_policy", read: readRetention},
-	key{name: "artifact_retention_limit", column: "artifact_retention_limit", read: readNumber},
+	key{name: "parameter_delivery", read: readWord("stdin", "file"), absent: "stdin"},
+	key{name: "parameter_format", read: readWord("json", "dotenv", "yaml"), absent: "json"},
+	key{name: "output_format", read: readWord("text", "json", "yaml", "jsonl"), absent: "text"},
+	key{name: "timeout_seconds", also: []string{"timeout"}, read: readSeconds},
+	key{name: "scheduled_timeout_seconds", read: readSeconds},
+	key{name: "max_retries", read: readCount, absent: 0},
+	key{name: "accesses_mcp", read: readBool, absent: false},
+	key{name: "default_execution_permission_set_refs", read: readTexts, absent: emptyList},
+	key{name: "required_worker_runtimes", read: readObject, absent: emptyObject},
+	key{name: "worker_selector", read: readObject, absent: emptyObject},
+	key{name: "worker_tolerations", read: readList, absent: emptyList},
+	key{name: "worker_affinity", read: readObject, absent: emptyObject},
+	key{name: "log_retention_policy", read: readRetention},
+	key{name: "log_retention_limit", read: readNumber},
+	key{name: "artifact_retention_policy", read: readRetention},
+	key{name: "artifact_retention_limit", read: readNumber},
 )
 
 var triggerKeys = described(
-	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
+	key{name: "enabled", read: readBool, absent: true, keep: true},
 	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
 	key{
 		name: "output", also: []string{"out_schema", "output_schema", "payload_schema"}, column: "out_schema",
@@ -188,14 +179,11 @@ var triggerKeys = described(
 var ruleKeys = described(
 	key{name: "trigger", also: []string{"trigger_ref"}, column: "trigger_ref", read: readText, required: true},
 	key{name: "action", also: []string{"action_ref"}, column: "action_ref", read: readText, required: true},
-	key{name: "conditions", column: "conditions", read: readAny, absent: emptyList},
-	key{name: "action_params", column: "action_params", read: readObject, absent: emptyObject},
-	key{name: "trigger_params", column: "trigger_params", read: readObject, absent: emptyObject},
-	key{
-		name: "permission_set_refs", also: []string{"permission_set_ref"}, column: "permission_set_refs",
-		read: readTextOrTexts,
-	},
-	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
+	key{name: "conditions", read: readAny, absent: emptyList},
+	key{name: "action_params", read: readObject, absent: emptyObject},
+	key{name: "trigger_params", read: readObject, absent: emptyObject},
+	key{name: "permission_set_refs", also: []string{"permission_set_ref"}, read: readTextOrTexts},
+	key{name: "enabled", read: readBool, absent: true, keep: true},
 )
 
 // Keys lists all names of the keys of a kind of file.

@@ -52,10 +52,10 @@ func (r *reader) defaults(f yamldoc.Field, object map[string]any) {
 var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 // schema checks the descriptions of parameters, of either form.
-func (r *reader) schema(node *yaml.Node, schema map[string]any) {
-	described, at := schema, node
-	if isJSONSchema(schema) {
-		properties, ok := schema["properties"].(map[string]any)
+func (r *reader) schema(node *yaml.Node, object map[string]any) {
+	described, at := object, node
+	if !schema.IsFlat(object) {
+		properties, ok := object["properties"].(map[string]any)
 		if !ok {
 			return // any object, or no object at all
 		}
@@ -69,7 +69,7 @@ func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 			continue
 		}
 		r.schemaType(yamldoc.Below(inner, "type"), name, one["type"])
-		if required, given := one["required"]; given && name != "properties" {
+		if required, given := one["required"]; given {
 			switch required.(type) {
 			case bool, []any:
 			default:
@@ -83,23 +83,6 @@ func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 			}
 		}
 	}
-}
-
-// isJSONSchema distinguishes the two forms: in the flat one every value is a mapping.
-func isJSONSchema(schema map[string]any) bool {
-	for name, value := range schema {
-		switch value.(type) {
-		case string:
-			if name == "type" || strings.HasPrefix(name, "$") {
-				return true
-			}
-		case []any:
-			if slices.Contains([]string{"type", "required", "oneOf", "anyOf", "allOf", "enum"}, name) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (r *reader) schemaType(node *yaml.Node, name string, kind any) {

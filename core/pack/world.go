@@ -32,6 +32,10 @@ func (s *Set) Refs() map[Kind][]string {
 			add(KindAction, use.Ref)
 		}
 	}
+	for i := range s.Policies {
+		add(KindPack, s.Policies[i].Pack)
+		add(KindAction, s.Policies[i].Action)
+	}
 	list := map[Kind][]string{}
 	for kind, of := range refs {
 		list[kind] = slices.Sorted(maps.Keys(of))
@@ -49,6 +53,8 @@ type Found struct {
 	OutSchema any
 	// Prints says that the action prints its result as JSON.
 	Prints bool
+	// Broken says that the parameters of an action cannot be read.
+	Broken bool
 }
 
 // World has the existing items that a set describes or names.
@@ -119,33 +125,37 @@ func (w World) With(s *Set) World {
 		after.Has[item.Kind][item.Ref] = Found{
 			Pack: item.Pack, ParamSchema: item.Columns["param_schema"], OutSchema: item.Columns["out_schema"],
 			Prints: item.Kind == KindAction && item.Workflow == "" && item.Columns["output_format"] == "json",
+			Broken: item.Broken["parameters"],
 		}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
-			after.Runtimes = append(after.Runtimes,
-				Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
+			after.Runtimes = append(after.Runtimes, RuntimeOf(item.Ref, item.Columns))
 		}
 	}
 	return after
 }
 
-func aliases(item *Item) []string {
-	list, _ := item.Columns["aliases"].([]any)
-	names := make([]string, 0, len(list))
+// RuntimeOf is the runtime of a row.
+func RuntimeOf(ref string, columns map[string]any) Runtime {
+	r := Runtime{Ref: ref, Name: text(columns, "name")}
+	list, _ := columns["aliases"].([]any)
 	for _, one := range list {
 		if name, ok := one.(string); ok {
-			names = append(names, name)
+			r.Aliases = append(r.Aliases, name)
 		}
 	}
-	return names
+	return r
 }
 
 // Check compares a set with the database: every named item must exist there or in the set, and no described item may
 // belong to another pack. Mistakes and warnings are in order.
 func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
-	c := itemChecker{set: s, before: world, after: world.With(s)}
+	c := itemChecker{set: s, before: world, after: world.With(s), schemas: map[string]*schema.Schema{}}
 	for _, item := range s.Items {
 		c.item(item)
+	}
+	for i := range s.Policies {
+		c.policy(&s.Policies[i])
 	}
 	return Sort(c.Mistakes), Sort(c.Warnings)
 }
@@ -153,6 +163,7 @@ func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
 type itemChecker struct {
 	set           *Set
 	before, after World
+	schemas       map[string]*schema.Schema // of the parameters of actions
 	yamldoc.Report
 }
 
@@ -201,10 +212,7 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 	if !ok || action.ParamSchema == nil || !isObject || params == nil {
 		return
 	}
-	parsed, err := schema.FromValue(expr.Value(action.ParamSchema))
-	if err != nil {
-		return
-	}
+	parsed := c.paramsOf(ref)
 	plain, _ := expr.Value(params).(map[string]any)
 	for _, mistake := range parsed.ValidateParams(plain, schema.AllowTemplates()) {
 		c.Mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())

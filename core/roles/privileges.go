@@ -125,30 +125,23 @@ type need map[string][]string
 // privileges are in the order of statements; the columns of the last two do not count.
 var privileges = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"}
 
-// needs returns the needs of a role by relation, and its functions.
-func needs(role Role) (map[string]need, map[string]bool, error) {
-	grants, err := of(role)
-	if err != nil {
-		return nil, nil, err
-	}
-	relations, functions := map[string]need{}, map[string]bool{}
+// needs returns the needs of a role by relation or function.
+func needs(role Role) map[string]need {
+	all := map[string]need{}
 	for _, g := range grants {
-		if g.function {
-			functions[g.object] = true
+		if !slices.Contains(g.to, role) {
 			continue
 		}
-		n := relations[g.object]
-		if n == nil {
-			n = need{}
-			relations[g.object] = n
-		}
-		if columns, has := n[g.privilege]; has && columns == nil || g.columns == nil {
-			n[g.privilege] = nil
-		} else {
-			n[g.privilege] = append(columns, g.columns...)
+		for object := range strings.FieldsSeq(g.on) {
+			if all[object] == nil {
+				all[object] = need{}
+			}
+			for privilege := range strings.FieldsSeq(g.may) {
+				all[object][privilege] = slices.Concat(all[object][privilege], strings.Fields(g.columns))
+			}
 		}
 	}
-	return relations, functions, nil
+	return all
 }
 
 // includes reports whether a need includes a privilege on a column.
@@ -189,10 +182,7 @@ func (r *relation) clauses(with func(privilege string, c column) bool) string {
 // others there. They create a missing login, without a password. Run them in one transaction, as the
 // owner of the schema's tables.
 func Statements(ctx context.Context, db Querier, role Role, schema, login string) ([]string, error) {
-	relations, functions, err := needs(role)
-	if err != nil {
-		return nil, err
-	}
+	needed := needs(role)
 	s, err := read(ctx, db, schema, login)
 	if err != nil {
 		return nil, err
@@ -208,37 +198,34 @@ func Statements(ctx context.Context, db Querier, role Role, schema, login string
 	for _, what := range []string{"ALL TABLES IN ", "ALL SEQUENCES IN ", "ALL FUNCTIONS IN ", ""} {
 		list = append(list, fmt.Sprintf("REVOKE ALL ON %sSCHEMA %s FROM %s", what, in, to))
 	}
-	list = append(list, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", in, to))
-	for i := range s.relations {
-		r := &s.relations[i]
-		n := relations[r.name]
-		clauses := r.clauses(func(p string, c column) bool { return n.includes(p, c.name) })
-		if clauses != "" {
-			list = append(list, fmt.Sprintf("GRANT %s ON %s.%s TO %s", clauses, in, r.quoted, to))
-		}
-		for _, sequence := range r.sequences(n, false) {
-			list = append(list, fmt.Sprintf("GRANT USAGE ON SEQUENCE %s.%s TO %s", in, sequence, to))
-		}
-	}
-	for _, f := range s.functions {
-		if functions[f.name] {
-			list = append(list, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, to))
-		}
-	}
-	return list, nil
+	return append(list, s.missing(needed, true)...), nil
 }
 
-// sequences lists the sequences that a role which inserts needs; missing omits the sequences that the login may use.
-func (r *relation) sequences(n need, missing bool) []string {
-	var names []string
-	if _, inserts := n["INSERT"]; inserts {
+// missing returns the statements that grant what the login lacks, or all that it needs.
+func (s *state) missing(needed map[string]need, all bool) (list []string) {
+	add := func(what, on string) { list = append(list, fmt.Sprintf("GRANT %s ON %s TO %s", what, on, s.to)) }
+	if all || !s.login.uses {
+		add("USAGE", "SCHEMA "+s.in)
+	}
+	for i := range s.relations {
+		r := &s.relations[i]
+		n := needed[r.name]
+		lacks := r.clauses(func(p string, c column) bool { return n.includes(p, c.name) && (all || !c.has[p]) })
+		if lacks != "" {
+			add(lacks, s.in+"."+r.quoted)
+		}
 		for _, c := range r.columns {
-			if c.sequence != "" && (!missing || !c.uses) {
-				names = append(names, c.sequence)
+			if _, inserts := n["INSERT"]; inserts && c.sequence != "" && (all || !c.uses) {
+				add("USAGE", "SEQUENCE "+s.in+"."+c.sequence)
 			}
 		}
 	}
-	return names
+	for _, f := range s.functions {
+		if needed[f.name] != nil && (all || !f.runs) {
+			add("EXECUTE", "FUNCTION "+f.signature)
+		}
+	}
+	return list
 }
 
 // Difference compares a login with a role.
@@ -252,39 +239,22 @@ type Difference struct {
 
 // Compare compares a login with a role.
 func Compare(ctx context.Context, db Querier, role Role, schema, login string) (*Difference, error) {
-	relations, functions, err := needs(role)
-	if err != nil {
-		return nil, err
-	}
+	needed := needs(role)
 	s, err := read(ctx, db, schema, login)
 	if err != nil {
 		return nil, err
 	}
-	d := &Difference{Login: login}
-	in, to := s.in, s.to
-	if !s.login.uses {
-		d.Missing = append(d.Missing, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", in, to))
-	}
+	d := &Difference{Login: login, Missing: s.missing(needed, false)}
 	for i := range s.relations {
 		r := &s.relations[i]
-		n := relations[r.name]
-		lacks := r.clauses(func(p string, c column) bool { return n.includes(p, c.name) && !c.has[p] })
-		if lacks != "" {
-			d.Missing = append(d.Missing, fmt.Sprintf("GRANT %s ON %s.%s TO %s", lacks, in, r.quoted, to))
-		}
-		for _, sequence := range r.sequences(n, true) {
-			d.Missing = append(d.Missing, fmt.Sprintf("GRANT USAGE ON SEQUENCE %s.%s TO %s", in, sequence, to))
-		}
+		n := needed[r.name]
 		beyond := r.clauses(func(p string, c column) bool { return c.has[p] && !n.includes(p, c.name) })
 		if beyond != "" {
 			d.Beyond = append(d.Beyond, beyond+" ON "+r.name)
 		}
 	}
 	for _, f := range s.functions {
-		switch {
-		case functions[f.name] && !f.runs:
-			d.Missing = append(d.Missing, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, to))
-		case f.runs && !functions[f.name] && !strings.HasPrefix(f.name, "pg_"):
+		if f.runs && needed[f.name] == nil && !strings.HasPrefix(f.name, "pg_") {
 			d.Beyond = append(d.Beyond, "EXECUTE ON FUNCTION "+f.name)
 		}
 	}

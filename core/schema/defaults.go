@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 )
 
 // Defaults are the defaults of the parameters by name.
@@ -27,23 +26,8 @@ func (s *Schema) Type(name string) string {
 	return ""
 }
 
-// WithDefaults returns the parameters with the defaults of missing or null ones. It does not change
-// its argument.
-func (s *Schema) WithDefaults(params map[string]any) map[string]any {
-	filled := maps.Clone(params)
-	if filled == nil {
-		filled = map[string]any{}
-	}
-	for name, value := range s.Defaults() {
-		if filled[name] == nil {
-			filled[name] = value
-		}
-	}
-	return filled
-}
-
-// Fill does the same for JSON and keeps values as written. Either argument may be empty or null. An
-// invalid schema has no defaults, because it must not stop the action.
+// Fill adds the defaults of missing or null parameters, and keeps values as written. Either argument may be empty or
+// null. An invalid schema has no defaults, because it must not stop the action.
 func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
 	defaults := RawDefaults(schema)
 	if len(defaults) == 0 && isObject(params) {

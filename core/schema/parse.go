@@ -8,6 +8,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/expr"
 )
@@ -57,7 +58,7 @@ type node struct {
 // everything.
 func Parse(raw []byte) (*Schema, error) {
 	if len(raw) == 0 {
-		return &Schema{root: &node{}}, nil
+		return Any(), nil
 	}
 	if len(raw) > maxBytes {
 		return nil, fmt.Errorf("a schema of %d bytes is larger than %d", len(raw), maxBytes)
@@ -69,9 +70,12 @@ func Parse(raw []byte) (*Schema, error) {
 	return FromValue(value)
 }
 
+// Any is the schema that allows everything.
+func Any() *Schema { return &Schema{root: &node{}} }
+
 // FromValue parses a decoded schema.
 func FromValue(value any) (*Schema, error) {
-	r := reader{schema: &Schema{root: &node{}}}
+	r := reader{schema: Any()}
 	object, ok := value.(map[string]any)
 	switch {
 	case !ok:
@@ -94,11 +98,7 @@ func FromValue(value any) (*Schema, error) {
 func (s *Schema) Ignored() []string { return slices.Clone(s.ignored) }
 
 // IsFlat reports whether a schema has the flat form, in which every key is a field.
-func IsFlat(raw []byte) bool {
-	value, err := expr.FromJSON(raw)
-	object, ok := value.(map[string]any)
-	return err == nil && ok && !isJSONSchema(object)
-}
+func IsFlat(object map[string]any) bool { return !isJSONSchema(object) }
 
 // Names lists the fields of an object schema.
 func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.properties)) }
@@ -108,10 +108,9 @@ func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.proper
 func (s *Schema) Lacks(path []string) (at int, known []string) {
 	n := s.root
 	for i, name := range path {
-		open := len(n.properties) == 0 || n.additional != nil || n.opened || len(n.anyOf)+len(n.oneOf)+len(n.allOf) > 0
 		next := n.properties[name]
 		switch {
-		case open && next == nil:
+		case next == nil && n.open():
 			return -1, nil
 		case next == nil:
 			return i, slices.Sorted(maps.Keys(n.properties))
@@ -119,6 +118,37 @@ func (s *Schema) Lacks(path []string) (at int, known []string) {
 		n = next
 	}
 	return -1, nil
+}
+
+// Find follows a dotted path as far as the schema describes it. A path is found unless the schema excludes it; why
+// explains an excluded path whose first name exists.
+func (s *Schema) Find(path string) (found bool, why string) {
+	segments := strings.Split(path, ".")
+	n := s.root.properties[segments[0]]
+	if n == nil {
+		return false, ""
+	}
+	for i, segment := range segments[1:] {
+		here := strings.Join(segments[:i+1], ".")
+		next := n.properties[segment]
+		switch {
+		case len(n.types) == 1 && n.types[0] != "object":
+			return false, fmt.Sprintf("%s is of type %s and has no fields", here, n.types[0])
+		case len(n.types) > 0 && !slices.Contains(n.types, "object"):
+			return false, fmt.Sprintf("%s is of type %s and has no fields", here, n.types)
+		case next == nil && n.open():
+			return true, ""
+		case next == nil:
+			return false, here + " has no field " + segment
+		}
+		n = next
+	}
+	return true, ""
+}
+
+// open reports whether an object may have further fields.
+func (n *node) open() bool {
+	return len(n.properties) == 0 || n.additional != nil || n.opened || len(n.variants()) > 0
 }
 
 // isJSONSchema separates the two forms: in the flat one every key has an object.
@@ -176,6 +206,9 @@ func (r *reader) flat(object map[string]any, path string, depth int) *node {
 		field, ok := object[name].(map[string]any)
 		if !ok {
 			r.ignoref(under(path, name), "it is no object with a type")
+			if object[name] == true {
+				n.properties[name] = &node{} // it may be anything
+			}
 			continue
 		}
 		n.properties[name] = r.node(field, under(path, name), depth+1)

@@ -7,31 +7,6 @@ import (
 	"strings"
 )
 
-// Secrets lists the JSON pointers that the schema marks as secret, sorted. Pointers into lists
-// depend on a value and are left out.
-func (s *Schema) Secrets() []string {
-	var paths []string
-	s.root.secrets("", 0, &paths)
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-func (n *node) secrets(path string, depth int, paths *[]string) {
-	if depth > maxNesting {
-		return
-	}
-	if n.secret && path != "" {
-		*paths = append(*paths, path)
-		return
-	}
-	for name, field := range n.properties {
-		field.secrets(path+pointer(name), depth+1, paths)
-	}
-	for _, one := range n.variants() {
-		one.secrets(path, depth+1, paths)
-	}
-}
-
 // variants are alternative schemas of a value: a mark in one of them suffices.
 func (n *node) variants() []*node {
 	return slices.Concat(n.allOf, n.anyOf, n.oneOf)

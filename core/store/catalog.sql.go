@@ -78,14 +78,13 @@ const ApplyPolicy = `-- name: ApplyPolicy :one
 INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
-VALUES ($1, $2, nullif($3::text, ''), $4::text[],
-        $5, nullif($6::text, ''), $7,
-        nullif($8::text, ''), $9, $10,
-        nullif($11::int, 0), nullif($12::int, 0),
-        $13::text::policy_method_enum, $14::text[],
-        nullif($15::int, 0), nullif($16::int, 0),
-        nullif($17::text, ''), nullif($18::int, 0),
-        nullif($19::int, 0))
+SELECT $1::text, d.name, d.description, d.tags, d.action, d.action_ref, d.pack, d.pack_ref, d.kind, d.threshold,
+       d.window_seconds, d.burst, d.method::policy_method_enum, d.parameters, d.max_queue_length, d.queue_timeout_seconds,
+       d.retry_place, d.adaptive_min, d.adaptive_latency_ms
+FROM jsonb_to_record($2::jsonb) AS d (
+    name text, description text, tags text[], action bigint, action_ref text, pack bigint, pack_ref text, kind text,
+    threshold int, window_seconds int, burst int, method text, parameters text[], max_queue_length int,
+    queue_timeout_seconds int, retry_place text, adaptive_min int, adaptive_latency_ms int)
 ON CONFLICT (ref) DO UPDATE
 SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
     action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
@@ -96,52 +95,10 @@ SET name = excluded.name, description = excluded.description, tags = excluded.ta
 RETURNING id
 `
 
-type ApplyPolicyParams struct {
-	Ref                 string
-	Name                string
-	Description         string
-	Tags                []string
-	Action              *int64
-	ActionRef           string
-	Pack                *int64
-	PackRef             string
-	Kind                string
-	Threshold           int32
-	WindowSeconds       int32
-	Burst               int32
-	Method              string
-	Parameters          []string
-	MaxQueueLength      int32
-	QueueTimeoutSeconds int32
-	RetryPlace          string
-	AdaptiveMin         int32
-	AdaptiveLatencyMs   int32
-}
-
 // Writes one policy by its ref. created does not change: it decides which of several policies of
 // one scope is the newest.
-func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyPolicy,
-		arg.Ref,
-		arg.Name,
-		arg.Description,
-		arg.Tags,
-		arg.Action,
-		arg.ActionRef,
-		arg.Pack,
-		arg.PackRef,
-		arg.Kind,
-		arg.Threshold,
-		arg.WindowSeconds,
-		arg.Burst,
-		arg.Method,
-		arg.Parameters,
-		arg.MaxQueueLength,
-		arg.QueueTimeoutSeconds,
-		arg.RetryPlace,
-		arg.AdaptiveMin,
-		arg.AdaptiveLatencyMs,
-	)
+func (q *Queries) ApplyPolicy(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyPolicy, ref, doc)
 	var id int64
 	err := row.Scan(&id)
 	return id, err
@@ -232,17 +189,46 @@ func (q *Queries) ApplyWorkflow(ctx context.Context, ref string, doc []byte) (in
 	return id, err
 }
 
-const CatalogActionRows = `-- name: CatalogActionRows :many
+const CatalogRows = `-- name: CatalogRows :many
+SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
+FROM pack p WHERE $1::text = 'pack' AND p.ref = ANY ($2::text[])
+UNION ALL
+SELECT r.id, r.ref, coalesce(r.pack_ref, ''), false, to_jsonb(r)
+FROM runtime r WHERE $1::text = 'runtime'
+UNION ALL
+SELECT w.id, w.ref, w.pack_ref, false, to_jsonb(w)
+FROM workflow_definition w WHERE $1::text = 'workflow' AND w.ref = ANY ($2::text[])
+UNION ALL
 SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
-       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 LEFT JOIN workflow_definition w ON w.id = a.workflow_def
-WHERE a.ref = ANY ($1::text[])
-ORDER BY a.id
+WHERE $1::text = 'action' AND (a.ref = ANY ($2::text[])
+    OR a.pack_ref = ANY ($3::text[]) OR $4::bool)
+UNION ALL
+SELECT t.id, t.ref, coalesce(t.pack_ref, ''), t.is_adhoc, to_jsonb(t)
+FROM trigger t WHERE $1::text = 'trigger' AND t.ref = ANY ($2::text[])
+UNION ALL
+SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
+FROM rule u WHERE $1::text = 'rule' AND u.ref = ANY ($2::text[])
+UNION ALL -- the refs of the rows that a policy is bound to, not the texts beside them
+SELECT l.id, l.ref, '', false, (to_jsonb(l) || jsonb_build_object('action_ref', a.ref, 'pack_ref', p.ref))::jsonb
+FROM policy l
+LEFT JOIN action a ON a.id = l.action
+LEFT JOIN pack p ON p.id = l.pack
+WHERE $1::text = 'policy' AND l.ref = ANY ($2::text[])
+ORDER BY 1
 `
 
-type CatalogActionRowsRow struct {
+type CatalogRowsParams struct {
+	Kind       string
+	Refs       []string
+	Packs      []string
+	Everything bool
+}
+
+type CatalogRowsRow struct {
 	ID      int64
 	Ref     string
 	PackRef string
@@ -250,409 +236,27 @@ type CatalogActionRowsRow struct {
 	Doc     []byte
 }
 
-func (q *Queries) CatalogActionRows(ctx context.Context, refs []string) ([]CatalogActionRowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogActionRows, refs)
+// The items of one kind with these refs. Of runtimes all: an action may use any name of one. Of actions also the ones of
+// these packs, or all: a policy of the pack, or of everything, may name their parameters.
+func (q *Queries) CatalogRows(ctx context.Context, arg CatalogRowsParams) ([]CatalogRowsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogRows,
+		arg.Kind,
+		arg.Refs,
+		arg.Packs,
+		arg.Everything,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CatalogActionRowsRow
+	var items []CatalogRowsRow
 	for rows.Next() {
-		var i CatalogActionRowsRow
+		var i CatalogRowsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
 			&i.PackRef,
 			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogActions = `-- name: CatalogActions :many
-SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
-FROM action a
-JOIN pack p ON p.id = a.pack
-WHERE a.ref = ANY ($1::text[]) OR p.ref = ANY ($2::text[]) OR $3::bool
-ORDER BY a.id
-`
-
-type CatalogActionsRow struct {
-	ID          int64
-	Ref         string
-	Pack        int64
-	PackRef     string
-	ParamSchema []byte
-}
-
-// The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
-// everything may name.
-func (q *Queries) CatalogActions(ctx context.Context, refs []string, packs []string, everything bool) ([]CatalogActionsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogActions, refs, packs, everything)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogActionsRow
-	for rows.Next() {
-		var i CatalogActionsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.Pack,
-			&i.PackRef,
-			&i.ParamSchema,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogPackRows = `-- name: CatalogPackRows :many
-SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
-`
-
-type CatalogPackRowsRow struct {
-	ID  int64
-	Ref string
-	Doc []byte
-}
-
-func (q *Queries) CatalogPackRows(ctx context.Context, refs []string) ([]CatalogPackRowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPackRows, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPackRowsRow
-	for rows.Next() {
-		var i CatalogPackRowsRow
-		if err := rows.Scan(&i.ID, &i.Ref, &i.Doc); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogPacks = `-- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
-`
-
-type CatalogPacksRow struct {
-	ID  int64
-	Ref string
-}
-
-func (q *Queries) CatalogPacks(ctx context.Context, refs []string) ([]CatalogPacksRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPacks, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPacksRow
-	for rows.Next() {
-		var i CatalogPacksRow
-		if err := rows.Scan(&i.ID, &i.Ref); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogPolicies = `-- name: CatalogPolicies :many
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
-       p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
-       p.kind, p.threshold, coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
-       p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
-       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
-       coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
-FROM policy p
-LEFT JOIN action a ON a.id = p.action
-LEFT JOIN pack k ON k.id = p.pack
-WHERE p.ref = ANY ($1::text[])
-ORDER BY p.id
-`
-
-type CatalogPoliciesRow struct {
-	ID                  int64
-	Ref                 string
-	Name                string
-	Description         string
-	Tags                []string
-	Action              *int64
-	ActionRef           string
-	Pack                *int64
-	PackRef             string
-	Kind                string
-	Threshold           int32
-	WindowSeconds       int32
-	Burst               int32
-	Method              string
-	Parameters          []string
-	MaxQueueLength      int32
-	QueueTimeoutSeconds int32
-	RetryPlace          string
-	AdaptiveMin         int32
-	AdaptiveLatencyMs   int32
-	Created             time.Time
-}
-
-// The present policies. The refs of action and pack are the ones of the rows that the policy is
-// bound to, not the texts beside them.
-func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]CatalogPoliciesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPolicies, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPoliciesRow
-	for rows.Next() {
-		var i CatalogPoliciesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.Name,
-			&i.Description,
-			&i.Tags,
-			&i.Action,
-			&i.ActionRef,
-			&i.Pack,
-			&i.PackRef,
-			&i.Kind,
-			&i.Threshold,
-			&i.WindowSeconds,
-			&i.Burst,
-			&i.Method,
-			&i.Parameters,
-			&i.MaxQueueLength,
-			&i.QueueTimeoutSeconds,
-			&i.RetryPlace,
-			&i.AdaptiveMin,
-			&i.AdaptiveLatencyMs,
-			&i.Created,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogRivals = `-- name: CatalogRivals :many
-SELECT p.id, p.ref, p.action, p.pack, p.created
-FROM policy p
-WHERE p.kind = 'concurrency'
-  AND (p.action = ANY ($1::bigint[])
-       OR p.action IS NULL AND p.pack = ANY ($2::bigint[])
-       OR p.action IS NULL AND p.pack IS NULL AND $3::bool)
-ORDER BY p.created DESC, p.id DESC
-`
-
-type CatalogRivalsRow struct {
-	ID      int64
-	Ref     string
-	Action  *int64
-	Pack    *int64
-	Created time.Time
-}
-
-// The concurrency policies of actions, of packs, or of everything: only the newest of each scope
-// has an effect.
-func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []int64, everything bool) ([]CatalogRivalsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRivals, actions, packs, everything)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogRivalsRow
-	for rows.Next() {
-		var i CatalogRivalsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.Action,
-			&i.Pack,
-			&i.Created,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogRules = `-- name: CatalogRules :many
-SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
-FROM rule r WHERE r.ref = ANY ($1::text[]) ORDER BY r.id
-`
-
-type CatalogRulesRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	IsAdhoc bool
-	Doc     []byte
-}
-
-func (q *Queries) CatalogRules(ctx context.Context, refs []string) ([]CatalogRulesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRules, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogRulesRow
-	for rows.Next() {
-		var i CatalogRulesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogRuntimes = `-- name: CatalogRuntimes :many
-SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
-FROM runtime r ORDER BY r.id
-`
-
-type CatalogRuntimesRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	Name    string
-	Aliases []string
-	Doc     []byte
-}
-
-// All runtimes: an action may use any name of one.
-func (q *Queries) CatalogRuntimes(ctx context.Context) ([]CatalogRuntimesRow, error) {
-	rows, err := q.db.Query(ctx, CatalogRuntimes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogRuntimesRow
-	for rows.Next() {
-		var i CatalogRuntimesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.Name,
-			&i.Aliases,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogTriggers = `-- name: CatalogTriggers :many
-SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
-FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
-`
-
-type CatalogTriggersRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	IsAdhoc bool
-	Doc     []byte
-}
-
-func (q *Queries) CatalogTriggers(ctx context.Context, refs []string) ([]CatalogTriggersRow, error) {
-	rows, err := q.db.Query(ctx, CatalogTriggers, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogTriggersRow
-	for rows.Next() {
-		var i CatalogTriggersRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
-			&i.IsAdhoc,
-			&i.Doc,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CatalogWorkflows = `-- name: CatalogWorkflows :many
-SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
-FROM workflow_definition w WHERE w.ref = ANY ($1::text[]) ORDER BY w.id
-`
-
-type CatalogWorkflowsRow struct {
-	ID      int64
-	Ref     string
-	PackRef string
-	Doc     []byte
-}
-
-func (q *Queries) CatalogWorkflows(ctx context.Context, refs []string) ([]CatalogWorkflowsRow, error) {
-	rows, err := q.db.Query(ctx, CatalogWorkflows, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogWorkflowsRow
-	for rows.Next() {
-		var i CatalogWorkflowsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Ref,
-			&i.PackRef,
 			&i.Doc,
 		); err != nil {
 			return nil, err
@@ -1084,6 +688,43 @@ func (q *Queries) RelinkRules(ctx context.Context, actions []string, triggers []
 			&i.TriggerLinked,
 			&i.Doc,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const SupersededPolicies = `-- name: SupersededPolicies :many
+SELECT p.ref, newest.ref AS newest
+FROM policy p
+JOIN LATERAL (
+    SELECT n.ref FROM policy n
+    WHERE n.kind = 'concurrency' AND n.action IS NOT DISTINCT FROM p.action
+      AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
+    ORDER BY n.created DESC, n.id DESC LIMIT 1) newest ON newest.ref <> p.ref
+WHERE p.kind = 'concurrency' AND p.ref = ANY ($1::text[])
+`
+
+type SupersededPoliciesRow struct {
+	Ref    string
+	Newest string
+}
+
+// The policies among these that have no effect: only the newest concurrency policy of each scope has one.
+func (q *Queries) SupersededPolicies(ctx context.Context, refs []string) ([]SupersededPoliciesRow, error) {
+	rows, err := q.db.Query(ctx, SupersededPolicies, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SupersededPoliciesRow
+	for rows.Next() {
+		var i SupersededPoliciesRow
+		if err := rows.Scan(&i.Ref, &i.Newest); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

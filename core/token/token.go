@@ -93,34 +93,15 @@ type Claims struct {
 	Execution *ExecutionMetadata
 }
 
-// wire is the JSON form of the claims.
+// wire is the JSON form of the claims. Published tokens have only sub, iat and exp of the registered ones.
 type wire struct {
-	Subject   string           `json:"sub"`
-	Login     string           `json:"login"`
-	IssuedAt  *jwt.NumericDate `json:"iat"`
-	ExpiresAt *jwt.NumericDate `json:"exp"`
-	Type      Type             `json:"token_type"`
-	Scope     string           `json:"scope,omitempty"`
-	Metadata  json.RawMessage  `json:"metadata,omitempty"`
+	jwt.RegisteredClaims
+
+	Login    string          `json:"login"`
+	Type     Type            `json:"token_type"`
+	Scope    string          `json:"scope,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
-
-// GetSubject and the methods below satisfy jwt.Claims.
-func (w *wire) GetSubject() (string, error) { return w.Subject, nil }
-
-// GetIssuedAt returns the claim iat.
-func (w *wire) GetIssuedAt() (*jwt.NumericDate, error) { return w.IssuedAt, nil }
-
-// GetExpirationTime returns the claim exp.
-func (w *wire) GetExpirationTime() (*jwt.NumericDate, error) { return w.ExpiresAt, nil }
-
-// GetNotBefore returns nothing: published tokens are valid at once.
-func (w *wire) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
-
-// GetIssuer returns nothing: published tokens name no issuer.
-func (w *wire) GetIssuer() (string, error) { return "", nil }
-
-// GetAudience returns nothing: published tokens name no audience.
-func (w *wire) GetAudience() (jwt.ClaimStrings, error) { return nil, nil }
 
 // Signer issues and verifies tokens with one secret. It is safe for concurrent use. A nil Signer
 // has no secret.
@@ -163,13 +144,11 @@ func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 	}
 	now := s.now()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, &wire{
-		Subject:   strconv.FormatInt(identity, 10),
-		Login:     "execution:" + strconv.FormatInt(id, 10),
-		IssuedAt:  jwt.NewNumericDate(now),
-		ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, DefaultTimeout) + Grace)),
-		Type:      Execution,
-		Scope:     string(Execution),
-		Metadata:  metadata,
+		RegisteredClaims: jwt.RegisteredClaims{
+			Subject: strconv.FormatInt(identity, 10), IssuedAt: jwt.NewNumericDate(now),
+			ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, DefaultTimeout) + Grace)),
+		},
+		Login: "execution:" + strconv.FormatInt(id, 10), Type: Execution, Scope: string(Execution), Metadata: metadata,
 	}).SignedString(s.secret)
 	if err != nil {
 		return "", fmt.Errorf("issue the token of execution %d: %w", id, err)

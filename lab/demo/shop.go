@@ -83,7 +83,7 @@ func (d *Demo) applyPacks(ctx context.Context, folder string, request catalog.Re
 	if err != nil {
 		return fmt.Errorf("read the packs in %s: %w", folder, err)
 	}
-	request.Set, request.Policies, request.Mistakes = files.Set, files.Policies, files.Mistakes
+	request.Set, request.Mistakes = files.Set, files.Mistakes
 	request.Source = "attune-demo"
 	if _, err := catalog.New(d.store, nil).Apply(ctx, request); err != nil {
 		return fmt.Errorf("apply the packs in %s: %w", folder, err)

@@ -21,48 +21,20 @@ SELECT a.id FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.
 -- name: LockPolicies :many
 SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR UPDATE;
 
--- name: CatalogActions :many
--- The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
--- everything may name.
-SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
-FROM action a
-JOIN pack p ON p.id = a.pack
-WHERE a.ref = ANY (sqlc.arg(refs)::text[]) OR p.ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool
-ORDER BY a.id;
-
--- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
-
 -- name: PackRefs :many
 -- For a hint about an unknown ref; read only then.
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT sqlc.arg(page)::int;
 
--- name: CatalogPolicies :many
--- The present policies. The refs of action and pack are the ones of the rows that the policy is
--- bound to, not the texts beside them.
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
-       p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
-       p.kind, p.threshold, coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
-       p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
-       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
-       coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
+-- name: SupersededPolicies :many
+-- The policies among these that have no effect: only the newest concurrency policy of each scope has one.
+SELECT p.ref, newest.ref AS newest
 FROM policy p
-LEFT JOIN action a ON a.id = p.action
-LEFT JOIN pack k ON k.id = p.pack
-WHERE p.ref = ANY (sqlc.arg(refs)::text[])
-ORDER BY p.id;
-
--- name: CatalogRivals :many
--- The concurrency policies of actions, of packs, or of everything: only the newest of each scope
--- has an effect.
-SELECT p.id, p.ref, p.action, p.pack, p.created
-FROM policy p
-WHERE p.kind = 'concurrency'
-  AND (p.action = ANY (sqlc.arg(actions)::bigint[])
-       OR p.action IS NULL AND p.pack = ANY (sqlc.arg(packs)::bigint[])
-       OR p.action IS NULL AND p.pack IS NULL AND sqlc.arg(everything)::bool)
-ORDER BY p.created DESC, p.id DESC;
+JOIN LATERAL (
+    SELECT n.ref FROM policy n
+    WHERE n.kind = 'concurrency' AND n.action IS NOT DISTINCT FROM p.action
+      AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
+    ORDER BY n.created DESC, n.id DESC LIMIT 1) newest ON newest.ref <> p.ref
+WHERE p.kind = 'concurrency' AND p.ref = ANY (sqlc.arg(refs)::text[]);
 
 -- name: UndescribedPolicies :many
 -- Policies about packs and their actions that are named after a pack or were read from its folder,
@@ -97,14 +69,13 @@ DELETE FROM policy WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
-VALUES (sqlc.arg(ref), sqlc.arg(name), nullif(sqlc.arg(description)::text, ''), sqlc.arg(tags)::text[],
-        sqlc.narg(action), nullif(sqlc.arg(action_ref)::text, ''), sqlc.narg(pack),
-        nullif(sqlc.arg(pack_ref)::text, ''), sqlc.arg(kind), sqlc.arg(threshold),
-        nullif(sqlc.arg(window_seconds)::int, 0), nullif(sqlc.arg(burst)::int, 0),
-        sqlc.arg(method)::text::policy_method_enum, sqlc.arg(parameters)::text[],
-        nullif(sqlc.arg(max_queue_length)::int, 0), nullif(sqlc.arg(queue_timeout_seconds)::int, 0),
-        nullif(sqlc.arg(retry_place)::text, ''), nullif(sqlc.arg(adaptive_min)::int, 0),
-        nullif(sqlc.arg(adaptive_latency_ms)::int, 0))
+SELECT sqlc.arg(ref)::text, d.name, d.description, d.tags, d.action, d.action_ref, d.pack, d.pack_ref, d.kind, d.threshold,
+       d.window_seconds, d.burst, d.method::policy_method_enum, d.parameters, d.max_queue_length, d.queue_timeout_seconds,
+       d.retry_place, d.adaptive_min, d.adaptive_latency_ms
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    name text, description text, tags text[], action bigint, action_ref text, pack bigint, pack_ref text, kind text,
+    threshold int, window_seconds int, burst int, method text, parameters text[], max_queue_length int,
+    queue_timeout_seconds int, retry_place text, adaptive_min int, adaptive_latency_ms int)
 ON CONFLICT (ref) DO UPDATE
 SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
     action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
@@ -142,34 +113,38 @@ CROSS JOIN LATERAL (
 JOIN execution e ON e.id = h.execution_id
 ORDER BY s.id;
 
--- name: CatalogPackRows :many
-SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
-
--- name: CatalogRuntimes :many
--- All runtimes: an action may use any name of one.
-SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
-FROM runtime r ORDER BY r.id;
-
--- name: CatalogWorkflows :many
-SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
-FROM workflow_definition w WHERE w.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY w.id;
-
--- name: CatalogActionRows :many
+-- name: CatalogRows :many
+-- The items of one kind with these refs. Of runtimes all: an action may use any name of one. Of actions also the ones of
+-- these packs, or all: a policy of the pack, or of everything, may name their parameters.
+SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
+FROM pack p WHERE sqlc.arg(kind)::text = 'pack' AND p.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
+SELECT r.id, r.ref, coalesce(r.pack_ref, ''), false, to_jsonb(r)
+FROM runtime r WHERE sqlc.arg(kind)::text = 'runtime'
+UNION ALL
+SELECT w.id, w.ref, w.pack_ref, false, to_jsonb(w)
+FROM workflow_definition w WHERE sqlc.arg(kind)::text = 'workflow' AND w.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
 SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
-       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 LEFT JOIN workflow_definition w ON w.id = a.workflow_def
-WHERE a.ref = ANY (sqlc.arg(refs)::text[])
-ORDER BY a.id;
-
--- name: CatalogTriggers :many
-SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
-FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
-
--- name: CatalogRules :many
-SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
-FROM rule r WHERE r.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY r.id;
+WHERE sqlc.arg(kind)::text = 'action' AND (a.ref = ANY (sqlc.arg(refs)::text[])
+    OR a.pack_ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool)
+UNION ALL
+SELECT t.id, t.ref, coalesce(t.pack_ref, ''), t.is_adhoc, to_jsonb(t)
+FROM trigger t WHERE sqlc.arg(kind)::text = 'trigger' AND t.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL
+SELECT u.id, u.ref, u.pack_ref, u.is_adhoc, to_jsonb(u)
+FROM rule u WHERE sqlc.arg(kind)::text = 'rule' AND u.ref = ANY (sqlc.arg(refs)::text[])
+UNION ALL -- the refs of the rows that a policy is bound to, not the texts beside them
+SELECT l.id, l.ref, '', false, (to_jsonb(l) || jsonb_build_object('action_ref', a.ref, 'pack_ref', p.ref))::jsonb
+FROM policy l
+LEFT JOIN action a ON a.id = l.action
+LEFT JOIN pack p ON p.id = l.pack
+WHERE sqlc.arg(kind)::text = 'policy' AND l.ref = ANY (sqlc.arg(refs)::text[])
+ORDER BY 1;
 
 -- name: TriggerRefs :many
 -- For a hint about an unknown ref; read only then.

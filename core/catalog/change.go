@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/pack"
-	"github.com/attune-go/attune/core/store"
 )
 
 // How is the change of an item by an application.
@@ -68,68 +66,6 @@ func (c Change) limits() bool {
 		}
 	}
 	return false
-}
-
-// state is a policy as the table has it or should have it.
-type state struct{ store.CatalogPoliciesRow }
-
-// row is the parameter of the statement that writes it.
-func (s state) row() store.ApplyPolicyParams {
-	return store.ApplyPolicyParams{
-		Ref: s.Ref, Name: s.Name, Description: s.Description, Tags: s.Tags,
-		Action: s.Action, ActionRef: s.ActionRef, Pack: s.Pack, PackRef: s.PackRef,
-		Kind: s.Kind, Threshold: s.Threshold, WindowSeconds: s.WindowSeconds, Burst: s.Burst, Method: s.Method,
-		Parameters: s.Parameters, MaxQueueLength: s.MaxQueueLength, QueueTimeoutSeconds: s.QueueTimeoutSeconds,
-		RetryPlace: s.RetryPlace, AdaptiveMin: s.AdaptiveMin, AdaptiveLatencyMs: s.AdaptiveLatencyMs,
-	}
-}
-
-// fields are the values in the order of the keys, in the form for users. Two values are equal if
-// and only if their texts are.
-func (s state) fields() [][2]string {
-	return [][2]string{
-		{"kind", s.Kind},
-		{"action", s.ActionRef},
-		{"pack", s.PackRef},
-		{"threshold", number(s.Threshold)},
-		{"window", duration(s.WindowSeconds, time.Second)},
-		{"burst", number(s.Burst)},
-		{"method", s.Method},
-		{"parameters", list(s.Parameters)},
-		{"max_queue_length", number(s.MaxQueueLength)},
-		{"queue_timeout", duration(s.QueueTimeoutSeconds, time.Second)},
-		{"retry_place", s.RetryPlace},
-		{"adaptive.min", number(s.AdaptiveMin)},
-		{"adaptive.latency", duration(s.AdaptiveLatencyMs, time.Millisecond)},
-		{"name", s.Name},
-		{"description", s.Description},
-		{"tags", list(s.Tags)},
-	}
-}
-
-func difference(was, wanted state) []FieldChange {
-	changes := []FieldChange{}
-	before := was.fields()
-	for i, after := range wanted.fields() {
-		if before[i] != after {
-			changes = append(changes, FieldChange{Key: after[0], Old: before[i][1], New: after[1]})
-		}
-	}
-	return changes
-}
-
-func number(n int32) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(int(n))
-}
-
-func duration(n int32, unit time.Duration) string {
-	if n == 0 {
-		return ""
-	}
-	return config.DurationText(time.Duration(n) * unit)
 }
 
 // list joins texts with commas; a text with a comma or a quote, and an empty one, is quoted, so
