@@ -1,5 +1,13 @@
 package alerting
 
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+)
+
 // Firing counts the alerts that fire, those behind worse ones left out.
 func (a *Alerts) Firing(level Level) (n int) {
 	for _, one := range a.Open {
@@ -8,4 +16,11 @@ func (a *Alerts) Firing(level Level) (n int) {
 		}
 	}
 	return n
+}
+
+// record records the activity of the last minutes.
+func record(t *testing.T, st *store.Store) {
+	t.Helper()
+	_, err := RecordActivity(t.Context(), st, 0)
+	require.NoError(t, err)
 }
