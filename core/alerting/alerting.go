@@ -93,9 +93,9 @@ const (
 	minuteQueues = 500
 )
 
-// RecordActivity counts the executions that were requested and that ended in the last minutes into activity_minute, unless
-// another replica does or has within pause. The first call after the end of a minute also records what waits and
-// runs. It returns how long the running minute lasts, and 0 if another replica records.
+// RecordActivity counts the executions that were requested and that ended in the last minutes into activity_minute,
+// unless another replica does or has within pause. The first call after the end of a minute also records what waits
+// and runs. It returns how long the running minute lasts, and 0 if another replica records.
 func RecordActivity(ctx context.Context, st *store.Store, pause time.Duration) (rest time.Duration, err error) {
 	err = st.Tx(ctx, "record the activity", func(ctx context.Context, tx *store.Tx) error {
 		won, err := tx.TryLoopLock(ctx, "activity")

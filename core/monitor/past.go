@@ -40,7 +40,8 @@ func minuteAt[M any](list []M, now, begun time.Time) *M {
 // Past is the last hour as engines recorded it, so that a new dashboard begins with history.
 type Past struct {
 	Reading
-	// Minutes are the last sixty recorded ones, the oldest first; empty without the engine's tables or without an answer.
+	// Minutes are the last sixty recorded ones, the oldest first; empty without the engine's tables or
+	// without an answer.
 	Minutes []PastMinute `json:"minutes"`
 	// DeadLetters says whether dead letters are recorded.
 	DeadLetters bool `json:"letters"`

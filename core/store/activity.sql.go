@@ -372,7 +372,8 @@ WITH m AS MATERIALIZED (
     WHERE now() < t.minute + interval '1 minute' + make_interval(secs => $1::float8)
       AND NOT EXISTS (SELECT FROM activity_minute a WHERE a.minute = t.minute AND a.action_ref = '' AND a.queues IS NOT NULL)
 ), busy AS MATERIALIZED (
-    SELECT s.id, s.action_id, s.group_key, s.group_key_normalized, s.max_concurrent, s.next_queue_order, s.total_enqueued, s.total_completed, s.created, s.updated, s.active_count, s.queued_count, s.head_order, s.unlimited, s.paused, s.pause_reason, s.queued_high, s.queued_low, s.head_high, s.head_low, s.front_order, s.lane_streak, s.limit_override, s.max_queued, s.queue_timeout_seconds, s.adaptive_limit, s.adaptive_at, s.paused_by, s.paused_at, s.resumed_at FROM execution_admission_state s CROSS JOIN m WHERE s.queued_count > 0 OR s.active_count > 0
+    SELECT s.id, s.action_id, s.active_count, s.queued_count, s.queued_high, s.queued_low, s.head_high, s.head_order, s.head_low
+    FROM execution_admission_state s CROSS JOIN m WHERE s.queued_count > 0 OR s.active_count > 0
 ), longest AS (
     SELECT b.id, b.queued_count, (
         SELECT extract(epoch FROM now() - min(h.enqueued_at))::int
@@ -381,7 +382,7 @@ WITH m AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT q.enqueued_at FROM execution_admission_entry q
                             WHERE q.state_id = b.id AND q.lane = l.lane AND q.queue_order >= l.head ORDER BY q.queue_order LIMIT 1) h
         WHERE l.n > 0) AS waited
-    FROM (SELECT x.id, x.action_id, x.group_key, x.group_key_normalized, x.max_concurrent, x.next_queue_order, x.total_enqueued, x.total_completed, x.created, x.updated, x.active_count, x.queued_count, x.head_order, x.unlimited, x.paused, x.pause_reason, x.queued_high, x.queued_low, x.head_high, x.head_low, x.front_order, x.lane_streak, x.limit_override, x.max_queued, x.queue_timeout_seconds, x.adaptive_limit, x.adaptive_at, x.paused_by, x.paused_at, x.resumed_at FROM busy x WHERE x.queued_count > 0 ORDER BY x.queued_count DESC, x.id LIMIT $2::int) b
+    FROM (SELECT x.id, x.action_id, x.active_count, x.queued_count, x.queued_high, x.queued_low, x.head_high, x.head_order, x.head_low FROM busy x WHERE x.queued_count > 0 ORDER BY x.queued_count DESC, x.id LIMIT $2::int) b
 ), written AS (
     INSERT INTO activity_minute AS a (minute, action_ref, queued, running, queues, slots, counted)
     SELECT m.minute, c.ref, sum(b.queued_count), sum(b.active_count), NULL::jsonb, NULL::jsonb, '-infinity'::timestamptz

@@ -152,7 +152,9 @@ func TestMinutesWithoutAnEngineAreGaps(t *testing.T) {
 	source.workersPast = &monitor.WorkersPast{Reading: reading, List: []monitor.WorkerPast{worker}}
 	b := started(t, source, 140, 40)
 	require.NotContains(t, b.View(), screen.Gaps, "what ended was counted afterwards")
-	for _, series := range []string{screen.SeriesQueued, screen.QueueSeries(44), screen.QueueHead(44), screen.WorkerSeries(7)} {
+	for _, series := range []string{
+		screen.SeriesQueued, screen.QueueSeries(44), screen.QueueHead(44), screen.WorkerSeries(7),
+	} {
 		for i, v := range b.env.Data.History.Trend(series, time.Hour, 60) {
 			require.Equal(t, i >= 20 && i < 25, math.IsNaN(v), "%s %d", series, i)
 		}

@@ -54,7 +54,8 @@ WITH m AS MATERIALIZED (
     WHERE now() < t.minute + interval '1 minute' + make_interval(secs => sqlc.arg(late)::float8)
       AND NOT EXISTS (SELECT FROM activity_minute a WHERE a.minute = t.minute AND a.action_ref = '' AND a.queues IS NOT NULL)
 ), busy AS MATERIALIZED (
-    SELECT s.* FROM execution_admission_state s CROSS JOIN m WHERE s.queued_count > 0 OR s.active_count > 0
+    SELECT s.id, s.action_id, s.active_count, s.queued_count, s.queued_high, s.queued_low, s.head_high, s.head_order, s.head_low
+    FROM execution_admission_state s CROSS JOIN m WHERE s.queued_count > 0 OR s.active_count > 0
 ), longest AS (
     SELECT b.id, b.queued_count, (
         SELECT extract(epoch FROM now() - min(h.enqueued_at))::int

@@ -60,7 +60,8 @@ func linesEach(n, room int) int {
 func (o *Overview) leftPane(w, h int, at *page) []string {
 	e := o.env
 	title := "THROUGHPUT  executions/min, last 60 min"
-	if p := e.Data.Past; p != nil && slices.ContainsFunc(p.Minutes, func(m monitor.PastMinute) bool { return m.Uncounted }) {
+	uncounted := func(m monitor.PastMinute) bool { return m.Uncounted }
+	if p := e.Data.Past; p != nil && slices.ContainsFunc(p.Minutes, uncounted) {
 		title += screen.Gaps
 	}
 	lines := []string{" " + e.Head(screen.FeedOverview, title)}
