@@ -102,6 +102,9 @@ func RecordActivity(ctx context.Context, st *store.Store, pause time.Duration) (
 		if err != nil || !won {
 			return err
 		}
+		if err := tx.ForgetFuture(ctx); err != nil {
+			return err
+		}
 		if err := tx.CountActivity(ctx, pause.Seconds()); err != nil {
 			return err
 		}

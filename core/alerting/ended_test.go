@@ -99,6 +99,7 @@ func TestEndsAreCountedAfterTheClockWasSetBack(t *testing.T) {
 	_, err := alerting.RecordActivity(t.Context(), b.store, time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, 3, testkit.Count(t, b.store, "select sum(completed)::int from activity_minute"))
+	require.Zero(t, testkit.Count(t, b.store, "select count(*) from activity_minute where minute > now()"))
 }
 
 // TestCountingReadsOnlyTheLastMinutes: neither waiting executions nor old ends make a count dearer.

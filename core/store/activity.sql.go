@@ -66,7 +66,6 @@ func (q *Queries) AlertEnds(ctx context.Context) ([]AlertEndsRow, error) {
 }
 
 const CountActivity = `-- name: CountActivity :exec
-
 WITH last AS MATERIALIZED (
     SELECT (SELECT m.minute FROM activity_minute m WHERE m.minute <= now() AND m.action_ref = '' ORDER BY m.minute DESC LIMIT 1) AS minute
 ), since AS MATERIALIZED (
@@ -108,14 +107,25 @@ ON CONFLICT (minute, action_ref) DO UPDATE SET
     cancelled = excluded.cancelled, abandoned = excluded.abandoned, ended = excluded.ended, counted = now()
 `
 
-// What happened in each minute, by action. Requests and ends are counted from the indexes by time, so that the cost follows
-// from their number alone, however many executions wait.
 // Counts from the first minute on that was not counted 30 seconds after its end, unless another replica has counted
 // within pause seconds. After the clock was set back, minutes that were counted later than now are counted again.
 // Requests of the running minute are counted once it is over. The upper bounds keep the planner to the indexes: it
 // estimates few rows between two unknown values.
 func (q *Queries) CountActivity(ctx context.Context, pause float64) error {
 	_, err := q.db.Exec(ctx, CountActivity, pause)
+	return err
+}
+
+const ForgetFuture = `-- name: ForgetFuture :exec
+
+DELETE FROM activity_minute WHERE minute > now()
+`
+
+// What happened in each minute, by action. Requests and ends are counted from the indexes by time, so that the cost follows
+// from their number alone, however many executions wait.
+// After the clock was set back: those minutes come again.
+func (q *Queries) ForgetFuture(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, ForgetFuture)
 	return err
 }
 

@@ -1,6 +1,10 @@
 -- What happened in each minute, by action. Requests and ends are counted from the indexes by time, so that the cost follows
 -- from their number alone, however many executions wait.
 
+-- name: ForgetFuture :exec
+-- After the clock was set back: those minutes come again.
+DELETE FROM activity_minute WHERE minute > now();
+
 -- name: CountActivity :exec
 -- Counts from the first minute on that was not counted 30 seconds after its end, unless another replica has counted
 -- within pause seconds. After the clock was set back, minutes that were counted later than now are counted again.
