@@ -19,9 +19,9 @@ WITH last AS MATERIALIZED (
                              l.minute + interval '1 minute', date_trunc('minute', now()) - interval '15 minutes'),
                     date_trunc('minute', now()) - interval '2 days') AS at
     FROM last l
-    WHERE NOT EXISTS (SELECT FROM activity_minute r
-                      WHERE r.minute BETWEEN l.minute - interval '1 minute' AND l.minute AND r.action_ref = ''
-                        AND r.counted > now() - make_interval(secs => sqlc.arg(pause)::float8) AND r.counted <= now())
+    WHERE coalesce((SELECT max(r.counted) FROM activity_minute r
+                    WHERE r.minute BETWEEN l.minute - interval '1 minute' AND l.minute AND r.action_ref = '' AND r.counted <= now()),
+                   '-infinity') <= now() - make_interval(secs => sqlc.arg(pause)::float8)
 ), ended AS MATERIALIZED (
     SELECT e.minute, e.action_ref, e.worker, count(*) AS n,
            count(*) FILTER (WHERE e.status = 'completed') AS completed, count(*) FILTER (WHERE e.status = 'failed') AS failed,
