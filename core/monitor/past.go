@@ -84,7 +84,7 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 		return err
 	}, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.Minutes, p.DeadLetters = nil, false // the transaction may be repeated
-		if !s.Activity {
+		if !s.Ours {
 			return nil
 		}
 		return p.read(ctx, tx, s)
@@ -165,7 +165,7 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 	p := &QueuesPast{}
 	err := m.Read(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.List = nil // the transaction may be repeated
-		if !s.Shared || !s.Activity {
+		if !s.Shared {
 			return nil
 		}
 		ids := []int64{id}
@@ -254,7 +254,7 @@ func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 	p := &WorkersPast{}
 	err := m.Read(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.List = nil // the transaction may be repeated
-		if !s.Activity {
+		if !s.Ours {
 			return nil
 		}
 		rows, err := tx.PastWorkers(ctx)
