@@ -92,7 +92,11 @@ func TestTheLastHourIsWhatTheRowsSay(t *testing.T) {
 		if m == 55 { // commits late
 			pass(end, 3, "completed")
 		}
-		for _, late := range []time.Duration{time.Second, 20 * time.Second, 40 * time.Second} {
+		late := []time.Duration{40 * time.Second}
+		if m%6 == 1 { // another replica
+			late = []time.Duration{time.Second, 20 * time.Second, 40 * time.Second}
+		}
+		for _, late := range late {
 			b.exec(`update execution_admission_state set queued_count = queued_count + 1`) // nothing is recorded again
 			b.recordAt(end.Add(late))
 		}
@@ -105,6 +109,7 @@ func TestTheLastHourIsWhatTheRowsSay(t *testing.T) {
 	workers, err := b.view.WorkersPast(t.Context())
 	require.NoError(t, err)
 	require.Len(t, past.Minutes, 60)
+	require.Len(t, workers.List, 1)
 	compared := 0
 	for i, minute := range past.Minutes {
 		m := 59 + int(minute.At.Sub(last)/time.Minute)

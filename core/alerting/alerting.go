@@ -55,6 +55,8 @@ type Loop struct {
 	view    Measurer
 	logger  *slog.Logger
 	metrics *metrics
+	// minute wakes the loop at the end of the minute, so that what waits is recorded as of then.
+	minute *time.Timer
 }
 
 // New returns a Loop.
@@ -73,14 +75,15 @@ func New(cfg Config, deps Deps) *Loop {
 		Name: AlertLoop, Interval: cfg.Interval, Timeout: 20 * time.Second, MaxBackoff: 15 * time.Second, Jitter: 0.1,
 		Tick: l.Tick, Logger: deps.Logger, Metrics: deps.Metrics,
 	})
+	l.minute = time.AfterFunc(time.Minute, l.Wake) // each tick sets it
 	return l
 }
 
 // Tick records the activity, measures for the metrics, and evaluates the rules unless another replica does.
 func (l *Loop) Tick(ctx context.Context) error {
 	rest, err := RecordActivity(ctx, l.store, l.pause)
-	if 0 < rest && rest < 3*l.pause { // before the next tick: what waits is recorded as of the end of the minute
-		time.AfterFunc(rest+minuteSlack, l.Wake)
+	if rest > 0 {
+		l.minute.Reset(rest + minuteSlack)
 	}
 	// Without new counts the other rules are still evaluated.
 	return errors.Join(err, l.evaluate(ctx))
