@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -54,6 +55,8 @@ type Loop struct {
 	view    Measurer
 	logger  *slog.Logger
 	metrics *metrics
+	// minute wakes the loop at the end of the minute, so that what waits is recorded as of then.
+	minute *time.Timer
 }
 
 // New returns a Loop.
@@ -72,29 +75,50 @@ func New(cfg Config, deps Deps) *Loop {
 		Name: AlertLoop, Interval: cfg.Interval, Timeout: 20 * time.Second, MaxBackoff: 15 * time.Second, Jitter: 0.1,
 		Tick: l.Tick, Logger: deps.Logger, Metrics: deps.Metrics,
 	})
+	l.minute = time.AfterFunc(time.Minute, l.Wake) // each tick sets it
 	return l
 }
 
-// Tick counts what ended, measures for the metrics, and evaluates the rules unless another replica does.
+// Tick records the activity, measures for the metrics, and evaluates the rules unless another replica does.
 func (l *Loop) Tick(ctx context.Context) error {
+	rest, err := RecordActivity(ctx, l.store, l.pause)
+	if rest > 0 {
+		l.minute.Reset(rest + minuteSlack)
+	}
 	// Without new counts the other rules are still evaluated.
-	return errors.Join(CountEnds(ctx, l.store, l.pause), l.evaluate(ctx))
+	return errors.Join(err, l.evaluate(ctx))
 }
 
-// CountEnds counts the executions that ended in the last minutes into activity_minute, unless another replica does or
-// has within pause.
-func CountEnds(ctx context.Context, st *store.Store, pause time.Duration) error {
-	err := st.Tx(ctx, "count what ended", func(ctx context.Context, tx *store.Tx) error {
+const (
+	// minuteSlack is how long after the end of a minute it is recorded, so that clocks may differ.
+	minuteSlack = 50 * time.Millisecond
+	// minuteQueues bounds the queues that are recorded one by one.
+	minuteQueues = 500
+)
+
+// RecordActivity counts the executions that were requested and that ended in the last minutes into activity_minute,
+// unless another replica does or has within pause. The first call after the end of a minute also records what waits
+// and runs. It returns how long the running minute lasts, and 0 if another replica records.
+func RecordActivity(ctx context.Context, st *store.Store, pause time.Duration) (rest time.Duration, err error) {
+	err = st.Tx(ctx, "record the activity", func(ctx context.Context, tx *store.Tx) error {
 		won, err := tx.TryLoopLock(ctx, "activity")
 		if err != nil || !won {
 			return err
 		}
-		return tx.CountEnds(ctx, pause.Seconds())
+		if err := tx.ForgetFuture(ctx); err != nil {
+			return err
+		}
+		if err := tx.CountActivity(ctx, pause.Seconds()); err != nil {
+			return err
+		}
+		seconds, err := tx.RecordDepths(ctx, monitor.MinuteSettled.Seconds(), minuteQueues)
+		rest = time.Duration(seconds * float64(time.Second))
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("count the executions that ended: %w", err)
+		return 0, fmt.Errorf("record the activity of the last minutes: %w", err)
 	}
-	return nil
+	return rest, nil
 }
 
 func (l *Loop) evaluate(ctx context.Context) error {

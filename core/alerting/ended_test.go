@@ -60,12 +60,15 @@ func TestTimeoutsBehindABacklogFire(t *testing.T) {
 func TestEndsAreCountedOnceAndInTheirMinute(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
-	count := func(pause time.Duration) { require.NoError(t, alerting.CountEnds(t.Context(), b.store, pause)) }
+	count := func(pause time.Duration) {
+		_, err := alerting.RecordActivity(t.Context(), b.store, pause)
+		require.NoError(t, err)
+	}
 	rows := func() string {
 		var text string
 		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select coalesce(string_agg(format('%s %s %s %s',
 			extract(epoch from date_trunc('minute', now()) - minute)::int / 60, action_ref, completed, failed), ', '
-			order by minute desc, action_ref), '') from activity_minute`).Scan(&text))
+			order by minute desc, action_ref), '') from activity_minute where action_ref <> ''`).Scan(&text))
 		return text
 	}
 	b.ended("a.b", "completed", 3, 10*time.Second)
@@ -93,12 +96,14 @@ func TestEndsAreCountedAfterTheClockWasSetBack(t *testing.T) {
 		select date_trunc('minute', now()) + make_interval(mins => g), 'a.b', 0, 0, 0, 0, 0, now() + interval '1 hour'
 		from generate_series(-1, 10) g`)
 	b.ended("a.b", "completed", 3, 0)
-	require.NoError(t, alerting.CountEnds(t.Context(), b.store, time.Minute))
+	_, err := alerting.RecordActivity(t.Context(), b.store, time.Minute)
+	require.NoError(t, err)
 	require.Equal(t, 3, testkit.Count(t, b.store, "select sum(completed)::int from activity_minute"))
+	require.Zero(t, testkit.Count(t, b.store, "select count(*) from activity_minute where minute > now()"))
 }
 
-// TestCountingEndsReadsOnlyWhatEnded: neither waiting executions nor old ends make a count dearer.
-func TestCountingEndsReadsOnlyWhatEnded(t *testing.T) {
+// TestCountingReadsOnlyTheLastMinutes: neither waiting executions nor old ends make a count dearer.
+func TestCountingReadsOnlyTheLastMinutes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	waiting := 30_000
@@ -107,9 +112,9 @@ func TestCountingEndsReadsOnlyWhatEnded(t *testing.T) {
 	}
 	b.exec(`alter table execution disable trigger user`)
 	b.exec(`insert into execution (action_ref, status, created, updated)
-		select 'demo.sleep', 'requested', now(), now() from generate_series(1, $1::int)`, waiting)
+		select 'demo.sleep', 'requested', now() - interval '1 hour', now() from generate_series(1, $1::int)`, waiting)
 	b.exec(`insert into execution (action_ref, status, created, updated, finished_at)
-		select 'demo.sleep', 'completed', now(), now(), now() - make_interval(mins => 30 + g % 10000)
+		select 'demo.sleep', 'completed', now() - interval '1 hour', now(), now() - make_interval(mins => 30 + g % 10000)
 		from generate_series(1, $1::int) g`, waiting)
 	b.exec(`alter table execution enable trigger user`)
 	b.ended("shop.slow", "timeout", 293, 0)
@@ -117,7 +122,7 @@ func TestCountingEndsReadsOnlyWhatEnded(t *testing.T) {
 	for _, counted := range []string{"first", "again"} {
 		tx, err := b.store.Pool().Begin(t.Context())
 		require.NoError(t, err)
-		rows, err := tx.Query(t.Context(), "explain (analyze, buffers) "+store.CountEnds, 0.0)
+		rows, err := tx.Query(t.Context(), "explain (analyze, buffers) "+store.CountActivity, 0.0)
 		require.NoError(t, err)
 		plan := ""
 		for rows.Next() {

@@ -1,6 +1,13 @@
 package alerting
 
-import "github.com/attune-go/attune/core/monitor"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+)
 
 // Unwell are the states of workers with a finding.
 func Unwell() []monitor.WorkerHealth { return unwell }
@@ -13,4 +20,11 @@ func (a *Alerts) Firing(level Level) (n int) {
 		}
 	}
 	return n
+}
+
+// record records the activity of the last minutes.
+func record(t *testing.T, st *store.Store) {
+	t.Helper()
+	_, err := RecordActivity(t.Context(), st, 0)
+	require.NoError(t, err)
 }

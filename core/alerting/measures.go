@@ -116,8 +116,6 @@ type measuring struct {
 	// open is the number of undecided dead letters, negative while unknown.
 	open    int64
 	workers []store.AlertWorkersRow
-	// counted says that the schema counts what ended in each minute.
-	counted bool
 }
 
 // Measure reads all measures: from the database in one read-only transaction, then from the broker.
@@ -128,7 +126,7 @@ func (m *Reader) Measure(ctx context.Context) (*Measures, error) {
 	recorded := false
 	err := m.Read(ctx, "measures", &all.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) (err error) {
 		*all = Measures{Reading: all.Reading, Samples: map[string][]Sample{}, Unknown: map[string]string{}}
-		r.open, r.workers, r.counted, recorded = -1, nil, s.Activity, false
+		r.open, r.workers, recorded = -1, nil, false
 		if err := r.readShared(ctx, tx, s); err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 	insert(good, "failed", 11, `{"error": "late"}`)
 	insert(good, "completed", 30, `{}`)
 	testkit.Exec(t, st, `update execution set finished_at = now()`)
-	require.NoError(t, CountEnds(t.Context(), st, 0))
+	record(t, st)
 	all, err := watching(monitor.Config{}, monitor.Deps{Store: st}).Measure(t.Context())
 	require.NoError(t, err)
 	var found []Condition
@@ -169,7 +169,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 	}{
 		"AlertLive":   {store.AlertLive, []any{bound, 300.0}},
 		"RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
-		"AlertEnds":   {store.AlertEnds, nil}, "CountEnds": {store.CountEnds, []any{0.0}},
+		"AlertEnds":   {store.AlertEnds, nil}, "CountActivity": {store.CountActivity, []any{0.0}},
 		"AlertRetries":     {store.AlertRetries, []any{bound}},
 		"AlertDeadLetters": {store.AlertDeadLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},

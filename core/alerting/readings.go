@@ -164,12 +164,8 @@ func (r *measuring) readTimingOut(ctx context.Context, tx *store.Tx, queues []mo
 	return nil
 }
 
-// readEnds measures failures and timeouts by what ended in the last minutes. A schema that does not count what ended
-// leaves them out.
+// readEnds measures failures and timeouts by what ended in the last minutes.
 func readEnds(ctx context.Context, tx *store.Tx, r *measuring) error {
-	if !r.counted {
-		return nil
-	}
 	rows, err := tx.AlertEnds(ctx)
 	if err != nil {
 		return err

@@ -43,14 +43,6 @@ func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 	}
 	o.Live.Stuck.AtLeast = cut && o.Live.Stuck.Value > 0
 	o.Live.Requested.AtLeast = cut
-	if !s.Activity { // an older schema of ours
-		unknown := Count{AtLeast: true}
-		o.Recent = Recent{
-			Window: RecentWindow, Completed: unknown, Failed: unknown, Cancelled: unknown, Timeout: unknown,
-			Abandoned: unknown,
-		}
-		return o, nil
-	}
 	return o, recentEnds(ctx, tx, o)
 }
 
@@ -185,11 +177,9 @@ func ReadFlows(ctx context.Context, tx *store.Tx, s Shape) (*Flows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count paused workflows: %w", err)
 	}
-	failed := int64(0)
-	if s.Activity {
-		if failed, err = tx.RecentlyFailedWorkflows(ctx, RecentWindow.Seconds()); err != nil {
-			return nil, fmt.Errorf("count failed workflows: %w", err)
-		}
+	failed, err := tx.RecentlyFailedWorkflows(ctx, RecentWindow.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("count failed workflows: %w", err)
 	}
 	return &Flows{
 		Inquiries: upTo(asked.Open, flowBound), Late: upTo(asked.Late, flowBound), Oldest: Seconds(asked.OldestSeconds),

@@ -59,7 +59,7 @@ type Monitor struct {
 
 // Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits
 // and execution_slot, workQueues the work queues of an adopted installation.
-type Shape struct{ Ours, Shared, Activity, history, ledger, workQueues bool }
+type Shape struct{ Ours, Shared, history, ledger, workQueues bool }
 
 // shapeTTL bounds how late a running dashboard notices a migration.
 const shapeTTL = time.Minute
@@ -120,8 +120,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 		return Shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
 	s := Shape{
-		Ours: row.Ours, Shared: row.Ours && row.Shared, Activity: row.Ours && row.Activity,
-		history: row.History, ledger: row.Ledger,
+		Ours: row.Ours, Shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
 		workQueues: row.Ours && row.WorkQueues,
 	}
 	m.mu.Lock()

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,78 +11,126 @@ import (
 	"github.com/attune-go/attune/lab/testkit"
 )
 
-func total(p *Past) (done, failed, deadLetters float64) {
-	for _, m := range p.Minutes {
-		done, failed, deadLetters = done+m.Done, failed+m.Failed, deadLetters+m.DeadLetters
-	}
-	return done, failed, deadLetters
+// minute is the running minute of the database.
+func (b *testBundle) minute(t *testing.T) (begun time.Time) {
+	t.Helper()
+	require.NoError(t, b.Store.Pool().QueryRow(t.Context(), `select date_trunc('minute', now())`).Scan(&begun))
+	return begun
 }
 
-// The last hour counts the executions that ended in it, by minute.
-func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
+// recorded writes what an engine recorded of the minute that began at a time.
+func (b *testBundle) recorded(t *testing.T, begun time.Time, queues, slots, ended string) {
+	t.Helper()
+	testkit.Exec(t, b.Store, `insert into activity_minute (minute, action_ref, queues, slots, ended)
+		values ($1, '', nullif($2, '')::jsonb, nullif($3, '')::jsonb, nullif($4, '')::jsonb)`, begun, queues, slots, ended)
+}
+
+// A minute that no engine counted, or whose end none saw, is unknown and not empty.
+func TestTheLastHourIsWhatEnginesRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
-	ctx := testkit.Context(t)
-	p, err := b.Past(ctx)
+	now := b.minute(t)
+	for ago := 3; ago <= 70; ago++ {
+		if ago != 10 {
+			seen := "{}"
+			if ago == 20 {
+				seen = ""
+			}
+			b.recorded(t, now.Add(-time.Duration(ago)*time.Minute), seen, "{}", "")
+		}
+		testkit.Exec(t, b.Store, `insert into activity_minute (minute, action_ref, requested, completed, failed, timeout, cancelled, abandoned, queued, running)
+			select $1::timestamptz, ref, 64, 32, 16, 8, 4, 2, n, 1 from (values ('a', 5), ('b', 7)) x (ref, n)
+			where $2::int not in (10, 20)`, now.Add(-time.Duration(ago)*time.Minute), ago)
+	}
+	p, err := b.Past(testkit.Context(t))
 	require.NoError(t, err)
 	require.Len(t, p.Minutes, 60)
-	done, _, _ := total(p)
-	require.Zero(t, done)
 	require.Len(t, p.Depth, 1, "the broker's own record of the dead-letter queue")
-
-	action := testkit.Action(t, b.Store, "demo.echo")
-	b.Ended(t, action, 500, "completed", 300)
-	b.Ended(t, action, 600, "completed", 59)
-	b.Ended(t, action, 118, "failed", 59)
-	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, routing_key, exchange, body, created)
-		select 'f' || i, 'q', 'k', 'x', '', now() - make_interval(mins => i) from generate_series(0, 90) i`)
-	p, err = b.Past(ctx)
-	require.NoError(t, err)
-	require.False(t, p.Estimated)
-	done, failed, deadLetters := total(p)
-	require.InDelta(t, 600+118+100, done, 2, "a hundred of the five hundred ended within the hour")
-	require.InDelta(t, 118, failed, 0)
-	require.InDelta(t, 60, deadLetters, 1)
-	require.InDelta(t, 10+2+2, p.Minutes[40].Done, 3)
-	require.Equal(t, p.At, p.Minutes[59].At)
 	require.True(t, p.DeadLetters)
+	for _, m := range p.Minutes {
+		want := PastMinute{At: m.At, Requested: 128, Done: 124, Failed: 52, Queued: 12, Running: 2}
+		switch ago := 1 + now.Sub(m.At)/time.Minute; {
+		case ago == 20:
+			want = PastMinute{At: m.At, Unseen: true}
+		case ago == 10 || ago < 3:
+			want = PastMinute{At: m.At, Unseen: true, Uncounted: true}
+		}
+		require.Equal(t, want, m)
+	}
+}
+
+// A queue that was not among the recorded ones was empty, unless others had to be left out.
+func TestTheLastHourOfQueuesAndWorkers(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	state := testkit.State(t, b.Store, testkit.Action(t, b.Store, "demo.sleep"), 1)
+	now := b.minute(t)
+	b.recorded(t, now.Add(-5*time.Minute), fmt.Sprintf(`{"%d": [40, 90], "777": [5, 1]}`, state.ID), `{"7": 3}`, `{"7": 60, "8": 1}`)
+	b.recorded(t, now.Add(-4*time.Minute), `{}`, `{}`, ``)
+	b.recorded(t, now.Add(-3*time.Minute), `{"777": [5, 1], "more": true}`, `{"7": 2}`, `{"7": 6}`)
+	b.recorded(t, now.Add(-2*time.Minute), ``, ``, `{"7": 9}`)
+	for _, id := range []int64{state.ID, 0} {
+		p, err := b.QueuesPast(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, p.List, 1)
+		require.Equal(t, state.ID, p.List[0].ID)
+		require.Len(t, p.List[0].Minutes, 60)
+		for _, m := range p.List[0].Minutes {
+			want := QueueMinute{At: m.At, Unseen: true}
+			switch 1 + now.Sub(m.At)/time.Minute {
+			case 5:
+				want = QueueMinute{At: m.At, Depth: 40, Head: 90 * time.Second}
+			case 4:
+				want = QueueMinute{At: m.At}
+			}
+			require.Equal(t, want, m)
+		}
+	}
+	p, err := b.WorkersPast(t.Context())
+	require.NoError(t, err)
+	require.Len(t, p.List, 2)
+	w := p.Of(7)
+	for _, m := range w.Minutes {
+		want := WorkerMinute{At: m.At, Unseen: true}
+		switch 1 + now.Sub(m.At)/time.Minute {
+		case 5:
+			want = WorkerMinute{At: m.At, Slots: 3, Ended: 60}
+		case 4:
+			want = WorkerMinute{At: m.At}
+		case 3:
+			want = WorkerMinute{At: m.At, Slots: 2, Ended: 6}
+		}
+		require.Equal(t, want, m)
+	}
+	require.InDelta(t, 66.0/60, w.PerMinute(60), 1e-9)
+	require.Nil(t, p.Of(9))
+	require.Nil(t, (*WorkersPast)(nil).Of(7))
 }
 
 // The past counts the waiting dead letters at the end of each minute, also ones from before the hour.
 func TestThePastCountsWaitingDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
+	now := b.minute(t)
 	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)
-		select 'a' || i, 'q', null, now() - interval '3 hours', null::timestamptz from generate_series(1, 2) i
+		select 'a' || i, 'q', null, $1::timestamptz - interval '3 hours', null::timestamptz from generate_series(1, 2) i
 		union all
-		select 'b' || i, 'q', 'requeued', now() - interval '90 minutes', now() - interval '40.5 minutes' from generate_series(1, 5) i
+		select 'b' || i, 'q', 'requeued', $1::timestamptz - interval '90 minutes', $1::timestamptz - interval '40.5 minutes' from generate_series(1, 5) i
 		union all
-		select 'c' || i, 'q', 'discarded', now() - interval '30.5 minutes', now() - interval '10.5 minutes' from generate_series(1, 7) i
+		select 'c' || i, 'q', 'discarded', $1::timestamptz - interval '30.5 minutes', $1::timestamptz - interval '10.5 minutes' from generate_series(1, 7) i
 		union all
-		select 'd' || i, 'q', 'retried', now() - interval '20.5 minutes', now() - interval '20.5 minutes' from generate_series(1, 9) i
+		select 'd' || i, 'q', 'retried', $1::timestamptz - interval '20.5 minutes', $1::timestamptz - interval '20.5 minutes' from generate_series(1, 9) i
 		union all
-		select 'e' || i, 'q', 'discarded', now() - interval '3 hours', now() - interval '2 hours' from generate_series(1, 11) i`)
+		select 'e' || i, 'q', 'discarded', $1::timestamptz - interval '3 hours', $1::timestamptz - interval '2 hours' from generate_series(1, 11) i`, now)
 	p, err := b.Past(testkit.Context(t))
 	require.NoError(t, err)
 	waited := map[int]float64{}
-	for _, ago := range []int{59, 41, 40, 31, 30, 20, 11, 10, 0} {
-		waited[ago] = p.Minutes[59-ago].Waiting
+	for _, m := range p.Minutes {
+		waited[int(now.Sub(m.At)/time.Minute)] = m.Waiting
 	}
-	require.Equal(t, map[int]float64{59: 7, 41: 7, 40: 2, 31: 2, 30: 9, 20: 9, 11: 9, 10: 2, 0: 2}, waited)
-}
-
-// TestMoreThanCanBeReadIsEstimated: within some per cent, at a bounded cost.
-func TestMoreThanCanBeReadIsEstimated(t *testing.T) {
-	t.Parallel()
-	b := setup(t, fakeBroker{})
-	action := testkit.Action(t, b.Store, "demo.echo")
-	b.Ended(t, action, 40_000, "completed", 59)
-	p, err := b.Past(testkit.Context(t))
-	require.NoError(t, err)
-	require.True(t, p.Estimated)
-	done, _, _ := total(p)
-	require.InEpsilon(t, 40_000, done, 0.05)
-	require.InEpsilon(t, 678, p.Minutes[30].Done, 0.35)
+	for ago, n := range map[int]float64{58: 7, 41: 7, 40: 2, 31: 2, 30: 9, 20: 9, 11: 9, 10: 2, 1: 2} {
+		require.InDelta(t, n, waited[ago], 0, "%d minutes ago", ago)
+	}
 }
 
 // TestThePastOfASourceThatIsAwayIsUnknown.

@@ -92,42 +92,6 @@ func TestBeatsFollowTheRecord(t *testing.T) {
 	require.Equal(t, BeatSilent, beats(worker, nil, at)[59], "as its row says, where nothing changed")
 }
 
-func TestThePastOfWorkersIsReadFromTheirExecutions(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	action := testkit.Action(t, b.Store, "demo.sleep")
-	worker := testkit.Worker(t, b.Store, "w")
-	run := func(from, to time.Duration, status string) {
-		testkit.Exec(t, b.Store, `insert into execution (action, action_ref, worker, status, created, updated, started_at, finished_at)
-			select $1, $2, $3, $4::text::execution_status_enum, f, f, f, case when $6 >= 0 then now() - make_interval(secs => $6) end
-			from (select now() - make_interval(secs => $5)) x (f)`,
-			action.ID, action.Ref, worker.ID, status, from.Seconds(), to.Seconds())
-	}
-	run(5*time.Hour, 4*time.Hour, "completed")
-	run(3*time.Hour, 20*time.Minute, "completed")
-	run(30*time.Minute, 29*time.Minute+30*time.Second, "failed")
-	run(10*time.Minute, -time.Second, "running")
-	p, err := b.WorkersPast(t.Context())
-	require.NoError(t, err)
-	require.False(t, p.Estimated)
-	w := p.Of(worker.ID)
-	require.NotNil(t, w)
-	require.Len(t, w.Minutes, 60)
-	require.InDelta(t, 1, w.Minutes[0].Slots, 0.1)
-	require.InDelta(t, 1.5, w.Minutes[30].Slots+w.Minutes[29].Slots-1, 0.1, "half a minute of another")
-	require.InDelta(t, 0, w.Minutes[45].Slots, 0.1)
-	require.InDelta(t, 1, w.Minutes[59].Slots, 0.1)
-	ended := 0.0
-	for _, m := range w.Minutes {
-		ended += m.Ended
-	}
-	require.InDelta(t, 2, ended, 0, "executions that ended before the hour are not counted")
-	require.InDelta(t, 2.0/60, w.PerMinute(60), 1e-9)
-	require.Zero(t, w.PerMinute(5))
-	require.Nil(t, p.Of(worker.ID+1))
-	require.Nil(t, (*WorkersPast)(nil).Of(1))
-}
-
 func TestSinceWhenAWorkerIsThere(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Unix(int64(minute)*60, 0) }

@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"time"
 )
 
 const AlertEnds = `-- name: AlertEnds :many
@@ -19,7 +20,7 @@ SELECT m.action_ref,
        coalesce(sum(m.timeout) FILTER (WHERE m.minute = date_trunc('minute', now())), 0)::bigint AS timeouts_now,
        coalesce(sum(m.timeout) FILTER (WHERE m.minute = date_trunc('minute', now()) - interval '1 minute'), 0)::bigint AS timeouts_before
 FROM activity_minute m
-WHERE m.minute >= date_trunc('minute', now()) - interval '15 minutes'
+WHERE m.minute >= date_trunc('minute', now()) - interval '15 minutes' AND m.action_ref <> ''
 GROUP BY m.action_ref
 ORDER BY m.action_ref
 `
@@ -64,42 +65,243 @@ func (q *Queries) AlertEnds(ctx context.Context) ([]AlertEndsRow, error) {
 	return items, nil
 }
 
-const CountEnds = `-- name: CountEnds :exec
-
+const CountActivity = `-- name: CountActivity :exec
 WITH last AS MATERIALIZED (
-    SELECT (SELECT m.minute FROM activity_minute m WHERE m.minute <= now() ORDER BY m.minute DESC LIMIT 1) AS minute
+    SELECT (SELECT m.minute FROM activity_minute m WHERE m.minute <= now() AND m.action_ref = '' ORDER BY m.minute DESC LIMIT 1) AS minute
 ), since AS MATERIALIZED (
     SELECT greatest(coalesce((SELECT min(m.minute) FROM activity_minute m
-                              WHERE m.minute BETWEEN l.minute - interval '1 minute' AND l.minute
+                              WHERE m.minute BETWEEN l.minute - interval '1 minute' AND l.minute AND m.action_ref = ''
                                 AND (m.counted < m.minute + interval '90 seconds' OR m.counted > now())),
                              l.minute + interval '1 minute', date_trunc('minute', now()) - interval '15 minutes'),
                     date_trunc('minute', now()) - interval '2 days') AS at
     FROM last l
+    WHERE coalesce((SELECT max(r.counted) FROM activity_minute r
+                    WHERE r.minute BETWEEN l.minute - interval '1 minute' AND l.minute AND r.action_ref = '' AND r.counted <= now()),
+                   '-infinity') <= now() - make_interval(secs => $1::float8)
+), ended AS MATERIALIZED (
+    SELECT e.minute, e.action_ref, e.worker, count(*) AS n,
+           count(*) FILTER (WHERE e.status = 'completed') AS completed, count(*) FILTER (WHERE e.status = 'failed') AS failed,
+           count(*) FILTER (WHERE e.status = 'timeout') AS timeout, count(*) FILTER (WHERE e.status = 'cancelled') AS cancelled,
+           count(*) FILTER (WHERE e.status = 'abandoned') AS abandoned
+    FROM (SELECT date_trunc('minute', x.finished_at) AS minute, x.action_ref, x.worker, x.status FROM execution x
+          WHERE x.finished_at >= (SELECT s.at FROM since s) AND x.finished_at < (SELECT now() + interval '1 day')) e
+    GROUP BY GROUPING SETS ((e.minute, e.action_ref), (e.minute, e.worker))
+), counts (minute, action_ref, completed, failed, timeout, cancelled, abandoned, ended) AS (
+    SELECT m.minute, '', 0, 0, 0, 0, 0,
+           (SELECT jsonb_object_agg(w.worker, w.n) FROM ended w WHERE w.minute = m.minute AND w.worker IS NOT NULL)
+    FROM since s CROSS JOIN LATERAL (SELECT generate_series(s.at, now(), interval '1 minute') AS minute) m
+    UNION ALL
+    SELECT n.minute, n.action_ref, n.completed, n.failed, n.timeout, n.cancelled, n.abandoned, NULL
+    FROM ended n WHERE n.action_ref IS NOT NULL
 )
-INSERT INTO activity_minute (minute, action_ref, completed, failed, timeout, cancelled, abandoned)
-SELECT date_trunc('minute', e.finished_at) AS minute, e.action_ref,
-       count(*) FILTER (WHERE e.status = 'completed'), count(*) FILTER (WHERE e.status = 'failed'),
-       count(*) FILTER (WHERE e.status = 'timeout'), count(*) FILTER (WHERE e.status = 'cancelled'),
-       count(*) FILTER (WHERE e.status = 'abandoned')
-FROM execution e
-WHERE e.finished_at >= (SELECT s.at FROM since s) AND e.finished_at < (SELECT now() + interval '1 day')
-  AND NOT EXISTS (SELECT FROM activity_minute r
-                  WHERE r.minute >= (SELECT s.at FROM since s) AND r.minute < (SELECT now() + interval '1 day')
-                    AND r.counted > now() - make_interval(secs => $1::float8) AND r.counted <= now())
-GROUP BY 1, 2
-ORDER BY 1, 2
+INSERT INTO activity_minute AS a (minute, action_ref, completed, failed, timeout, cancelled, abandoned, ended)
+SELECT c.minute, c.action_ref, c.completed, c.failed, c.timeout, c.cancelled, c.abandoned, c.ended
+FROM counts c ORDER BY 1, 2
 ON CONFLICT (minute, action_ref) DO UPDATE SET
     completed = excluded.completed, failed = excluded.failed, timeout = excluded.timeout, cancelled = excluded.cancelled,
-    abandoned = excluded.abandoned, counted = now()
+    abandoned = excluded.abandoned, ended = excluded.ended, counted = now()
 `
 
-// What ended in each minute, by action. It is counted from the index of ends by time, so that the cost follows from the
-// number of ends alone, however many executions wait.
 // Counts from the first minute on that was not counted 30 seconds after its end, unless another replica has counted
-// within pause seconds. After the clock was set back, minutes that were counted later than now are counted again. The upper bound keeps the planner to the index: it estimates few rows between two unknown values.
-func (q *Queries) CountEnds(ctx context.Context, pause float64) error {
-	_, err := q.db.Exec(ctx, CountEnds, pause)
+// within pause seconds. After the clock was set back, minutes that were counted later than now are counted again.
+// The upper bound keeps the planner to the index: it estimates few rows between two unknown values.
+func (q *Queries) CountActivity(ctx context.Context, pause float64) error {
+	_, err := q.db.Exec(ctx, CountActivity, pause)
 	return err
+}
+
+const ForgetFuture = `-- name: ForgetFuture :exec
+
+DELETE FROM activity_minute WHERE minute > now()
+`
+
+// What happened in each minute, by action. Ends are counted from the index by time, so that the cost follows from their
+// number alone, however many executions wait.
+// After the clock was set back: those minutes come again.
+func (q *Queries) ForgetFuture(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, ForgetFuture)
+	return err
+}
+
+const PastMinutes = `-- name: PastMinutes :many
+SELECT m.minute,
+       sum(m.completed + m.failed + m.timeout + m.cancelled + m.abandoned)::bigint AS done,
+       sum(m.failed + m.timeout + m.abandoned)::bigint AS failed, sum(m.queued)::bigint AS queued,
+       sum(m.running)::bigint AS running, bool_or(m.queues IS NOT NULL)::bool AS seen
+FROM activity_minute m
+WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now())
+GROUP BY m.minute HAVING bool_or(m.action_ref = '') ORDER BY m.minute
+`
+
+type PastMinutesRow struct {
+	Minute  time.Time
+	Done    int64
+	Failed  int64
+	Queued  int64
+	Running int64
+	Seen    bool
+}
+
+// The counted minutes of the last hour and some before, the oldest first. seen is false without an engine at the end.
+func (q *Queries) PastMinutes(ctx context.Context) ([]PastMinutesRow, error) {
+	rows, err := q.db.Query(ctx, PastMinutes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastMinutesRow
+	for rows.Next() {
+		var i PastMinutesRow
+		if err := rows.Scan(
+			&i.Minute,
+			&i.Done,
+			&i.Failed,
+			&i.Queued,
+			&i.Running,
+			&i.Seen,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PastQueues = `-- name: PastQueues :many
+SELECT m.minute, q.id::bigint AS id, coalesce((m.queues -> q.id::text ->> 0)::bigint, 0)::bigint AS queued,
+       coalesce((m.queues -> q.id::text ->> 1)::float8, 0)::float8 AS waited
+FROM activity_minute m CROSS JOIN unnest($1::bigint[]) AS q (id)
+WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now()) AND m.action_ref = ''
+  AND (m.queues ? q.id::text OR NOT m.queues ? 'more')
+ORDER BY q.id, m.minute
+`
+
+type PastQueuesRow struct {
+	Minute time.Time
+	ID     int64
+	Queued int64
+	Waited float64
+}
+
+// The given queues at the end of each minute of the last hour in which they were recorded.
+func (q *Queries) PastQueues(ctx context.Context, ids []int64) ([]PastQueuesRow, error) {
+	rows, err := q.db.Query(ctx, PastQueues, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastQueuesRow
+	for rows.Next() {
+		var i PastQueuesRow
+		if err := rows.Scan(
+			&i.Minute,
+			&i.ID,
+			&i.Queued,
+			&i.Waited,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PastWaiting = `-- name: PastWaiting :many
+SELECT c.ago::int AS ago, sum(c.change)::bigint AS change
+FROM (
+    SELECT w.created, NULL::timestamptz AS decided_at
+    FROM (SELECT d.created FROM dead_letter d WHERE d.decision IS NULL ORDER BY d.id DESC LIMIT $1::bigint) w
+    UNION ALL
+    SELECT r.created, r.decided_at
+    FROM (SELECT d.created, d.decision, d.decided_at FROM dead_letter d
+          WHERE d.created > now() - interval '1 day' ORDER BY d.created DESC LIMIT $1::bigint) r
+    WHERE r.decision IS NOT NULL AND r.decided_at > now() - interval '63 minutes'
+) l
+CROSS JOIN LATERAL (VALUES
+    (least(62, extract(epoch FROM date_trunc('minute', now()) - date_trunc('minute', l.created)) / 60), 1),
+    (extract(epoch FROM date_trunc('minute', now()) - date_trunc('minute', l.decided_at)) / 60, -1)
+) c (ago, change)
+WHERE c.ago > 0
+GROUP BY 1
+`
+
+type PastWaitingRow struct {
+	Ago    int32
+	Change int64
+}
+
+// The change in the number of open dead letters in each full minute, by minutes before the running one; 62 stands for all
+// time before. It knows the open ones, and of the dead letters of the last day the ones that were decided within the
+// hour, each up to the bound.
+func (q *Queries) PastWaiting(ctx context.Context, bound int64) ([]PastWaitingRow, error) {
+	rows, err := q.db.Query(ctx, PastWaiting, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastWaitingRow
+	for rows.Next() {
+		var i PastWaitingRow
+		if err := rows.Scan(&i.Ago, &i.Change); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PastWorkers = `-- name: PastWorkers :many
+WITH m AS MATERIALIZED (
+    SELECT a.minute, a.slots, coalesce(a.ended, '{}') AS ended FROM activity_minute a
+    WHERE a.minute >= now() - interval '62 minutes' AND a.minute < date_trunc('minute', now())
+      AND a.action_ref = '' AND a.queues IS NOT NULL
+), w AS (SELECT DISTINCT jsonb_object_keys(n.slots || n.ended) AS id FROM m n)
+SELECT m.minute, w.id::bigint AS worker, coalesce((m.slots ->> w.id)::bigint, 0)::bigint AS slots,
+       coalesce((m.ended ->> w.id)::bigint, 0)::bigint AS ended
+FROM m CROSS JOIN w
+ORDER BY w.id::bigint, m.minute
+`
+
+type PastWorkersRow struct {
+	Minute time.Time
+	Worker int64
+	Slots  int64
+	Ended  int64
+}
+
+// The workers that had slots or ended executions in the last hour, in each minute whose end an engine saw.
+func (q *Queries) PastWorkers(ctx context.Context) ([]PastWorkersRow, error) {
+	rows, err := q.db.Query(ctx, PastWorkers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastWorkersRow
+	for rows.Next() {
+		var i PastWorkersRow
+		if err := rows.Scan(
+			&i.Minute,
+			&i.Worker,
+			&i.Slots,
+			&i.Ended,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const PruneActivity = `-- name: PruneActivity :execrows
@@ -164,4 +366,47 @@ func (q *Queries) RecentlyFailedWorkflows(ctx context.Context, seconds float64) 
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const RecordDepths = `-- name: RecordDepths :one
+WITH m AS MATERIALIZED (
+    SELECT t.minute FROM (SELECT date_trunc('minute', now()) - interval '1 minute' AS minute) t
+    WHERE now() < t.minute + interval '1 minute' + make_interval(secs => $1::float8)
+      AND NOT EXISTS (SELECT FROM activity_minute a WHERE a.minute = t.minute AND a.action_ref = '' AND a.queues IS NOT NULL)
+), busy AS MATERIALIZED (
+    SELECT s.id, s.action_id, s.active_count, s.queued_count, s.queued_high, s.queued_low, s.head_high, s.head_order, s.head_low
+    FROM execution_admission_state s CROSS JOIN m WHERE s.queued_count > 0 OR s.active_count > 0
+), longest AS (
+    SELECT b.id, b.queued_count, (
+        SELECT extract(epoch FROM now() - min(h.enqueued_at))::int
+        FROM (VALUES (1, b.head_high, b.queued_high), (0, b.head_order, b.queued_count - b.queued_high - b.queued_low),
+                     (-1, b.head_low, b.queued_low)) AS l (lane, head, n)
+        CROSS JOIN LATERAL (SELECT q.enqueued_at FROM execution_admission_entry q
+                            WHERE q.state_id = b.id AND q.lane = l.lane AND q.queue_order >= l.head ORDER BY q.queue_order LIMIT 1) h
+        WHERE l.n > 0) AS waited
+    FROM (SELECT x.id, x.action_id, x.active_count, x.queued_count, x.queued_high, x.queued_low, x.head_high, x.head_order, x.head_low FROM busy x WHERE x.queued_count > 0 ORDER BY x.queued_count DESC, x.id LIMIT $2::int) b
+), written AS (
+    INSERT INTO activity_minute AS a (minute, action_ref, queued, running, queues, slots, counted)
+    SELECT m.minute, c.ref, sum(b.queued_count), sum(b.active_count), NULL::jsonb, NULL::jsonb, '-infinity'::timestamptz
+    FROM m CROSS JOIN busy b JOIN action c ON c.id = b.action_id GROUP BY 1, 2
+    UNION ALL
+    SELECT m.minute, '', 0, 0,
+           coalesce((SELECT jsonb_object_agg(g.id, jsonb_build_array(g.queued_count, g.waited)) FROM longest g), '{}')
+           || CASE WHEN (SELECT count(*) FROM busy x WHERE x.queued_count > 0) > $2::int THEN '{"more": true}' ELSE '{}' END::jsonb,
+           coalesce((SELECT jsonb_object_agg(w.worker, w.assigned) FROM worker_load w WHERE w.assigned > 0), '{}'), '-infinity'
+    FROM m
+    ORDER BY 1, 2
+    ON CONFLICT (minute, action_ref) DO UPDATE SET
+        queued = excluded.queued, running = excluded.running, queues = excluded.queues, slots = excluded.slots
+)
+SELECT extract(epoch FROM date_trunc('minute', clock_timestamp()) + interval '1 minute' - clock_timestamp())::float8 AS rest
+`
+
+// Writes what waits and runs as of the end of the last minute, if that was at most late seconds ago and no replica has.
+// Of queues, the longest are recorded one by one. Returns the seconds until the running minute ends.
+func (q *Queries) RecordDepths(ctx context.Context, late float64, bound int32) (float64, error) {
+	row := q.db.QueryRow(ctx, RecordDepths, late, bound)
+	var rest float64
+	err := row.Scan(&rest)
+	return rest, err
 }

@@ -1102,7 +1102,6 @@ SELECT now()::timestamptz AS at,
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
             (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('activity_minute') IS NOT NULL)::boolean AS activity,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
@@ -1114,7 +1113,6 @@ type MonitorSchemaRow struct {
 	Ours       bool
 	Shared     bool
 	History    bool
-	Activity   bool
 	Ledger     bool
 	WorkQueues bool
 }
@@ -1122,7 +1120,7 @@ type MonitorSchemaRow struct {
 // Reads for users. Every query is bounded: recent windows are ranges of the primary key, unfinished
 // rows come from the partial index, and counting stops at a bound. Nothing locks.
 // The features of the schema: ours is true if it has the engine's own columns and tables, shared if
-// these include shared limits and slots, history, activity and ledger if those tables exist,
+// these include shared limits and slots, history and ledger if those tables exist,
 // work_queues if they have the published columns.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
@@ -1132,7 +1130,6 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 		&i.Ours,
 		&i.Shared,
 		&i.History,
-		&i.Activity,
 		&i.Ledger,
 		&i.WorkQueues,
 	)

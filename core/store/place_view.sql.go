@@ -10,108 +10,6 @@ import (
 	"time"
 )
 
-const ViewLeft = `-- name: ViewLeft :many
-WITH RECURSIVE ends AS MATERIALIZED (
-    SELECT coalesce((SELECT e.id FROM execution e
-                     WHERE (e.action, e.id) >= ($4::bigint, 0::bigint) AND e.action <= $4::bigint
-                     ORDER BY e.action, e.id LIMIT 1), 0)::bigint AS first,
-           coalesce((SELECT e.id + 1 FROM execution e
-                     WHERE (e.action, e.id) < ($4::bigint, $5::bigint) AND e.action >= $4::bigint
-                     ORDER BY e.action DESC, e.id DESC LIMIT 1), 0)::bigint AS last
-), search (lo, hi) AS (
-    SELECT f.first, f.last FROM ends f
-    UNION ALL
-    SELECT CASE WHEN gone.it THEN p.id + 1 ELSE s.lo END, CASE WHEN gone.it THEN s.hi ELSE (s.lo + s.hi) / 2 END
-    FROM search s
-    LEFT JOIN LATERAL (
-        SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at) AS at FROM execution e
-        WHERE (e.action, e.id) >= ($4::bigint, (s.lo + s.hi) / 2) AND e.action <= $4::bigint AND e.id < s.hi
-        ORDER BY e.action, e.id LIMIT 1) p ON true
-    CROSS JOIN LATERAL (
-        SELECT coalesce(p.at < now() - interval '1 hour' AND p.created < now() - make_interval(secs => $6::float8), false) AS it) gone
-    WHERE s.lo < s.hi
-), looks AS (
-    SELECT least(d.step, d.last - d.floor - k * d.step) AS step, d.floor + k * d.step AS start
-    FROM (SELECT h.hi AS floor, f.last, greatest(1, (f.last - h.hi) / $7::bigint + 1) AS step
-          FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
-    CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
-)
-SELECT l.start, r.id, r.created, r.at::timestamptz AS at, coalesce(h.state_id, 0)::bigint AS held_state, r.config,
-       (CASE WHEN count(*) OVER w < $1::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
-FROM looks l
-CROSS JOIN LATERAL (
-    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at,
-           coalesce(CASE WHEN $2::bool AND pg_column_size(e.config) <= $3::int THEN e.config END, 'null')::jsonb AS config
-    FROM execution e
-    WHERE (e.action, e.id) >= ($4::bigint, l.start) AND e.action <= $4::bigint
-      AND e.id < least(l.start + l.step, $5::bigint)
-    ORDER BY e.action, e.id LIMIT $1::bigint) r
-LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[r.id]) OFFSET 0) h ON true
-WINDOW w AS (PARTITION BY l.start)
-ORDER BY l.start, r.id
-`
-
-type ViewLeftParams struct {
-	Per        int64
-	WithConfig bool
-	Cut        int32
-	ActionID   int64
-	Below      int64
-	Seconds    float64
-	Looks      int64
-}
-
-type ViewLeftRow struct {
-	Start     int32
-	ID        int64
-	Created   time.Time
-	At        time.Time
-	HeldState int64
-	Config    []byte
-	Weight    float64
-}
-
-// Executions that left the queues of an action within the last hour, below an id. Bisection finds
-// the first such row, because the first to come are the first to leave; rows requested since the
-// given seconds are read in any case. Each sample reads at most per rows of its share of the ids;
-// if the share has more, a row stands for as many as the share has per read row. The epoch stands
-// for executions that still wait.
-func (q *Queries) ViewLeft(ctx context.Context, arg ViewLeftParams) ([]ViewLeftRow, error) {
-	rows, err := q.db.Query(ctx, ViewLeft,
-		arg.Per,
-		arg.WithConfig,
-		arg.Cut,
-		arg.ActionID,
-		arg.Below,
-		arg.Seconds,
-		arg.Looks,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewLeftRow
-	for rows.Next() {
-		var i ViewLeftRow
-		if err := rows.Scan(
-			&i.Start,
-			&i.ID,
-			&i.Created,
-			&i.At,
-			&i.HeldState,
-			&i.Config,
-			&i.Weight,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewLine = `-- name: ViewLine :many
 
 SELECT r.lane::smallint AS lane, q.queue_order, q.enqueued_at, e.id, e.parent, e.original_execution,
@@ -156,9 +54,8 @@ type ViewLineRow struct {
 	Login             string
 }
 
-// Fields of the pages of one queue and of one worker: waiting executions, past lengths, running
-// executions and their outcomes. Everything is bounded, and found by the indexes that
-// queue_view.sql names.
+// Fields of the pages of one queue and of one worker: waiting executions, running executions and their outcomes.
+// Everything is bounded, and found by the indexes that queue_view.sql names.
 // The waiting executions of a queue: of each lane a number from its head and a number before its
 // end, with their causes.
 func (q *Queries) ViewLine(ctx context.Context, arg ViewLineParams) ([]ViewLineRow, error) {

@@ -1,18 +1,14 @@
--- An hour of made-up history, so that every chart has something to show at once. Each
--- row names itself: executions in config and result, workers by name and meta, dead letters,
--- answers and alerts by who decided. It runs before any engine; the caller has set
--- demo.since (nothing is written for before that), demo.workers (how many) and
--- demo.mark (the words).
+-- An hour of made-up history, so that every chart has something to show at once. Its minutes are written as an engine
+-- would have recorded them, without their executions; only the orders have all of their rows. Each row of these
+-- names itself: executions in config and result, workers by name and meta, dead letters, answers and alerts by who
+-- decided. It runs before any engine; the caller has set demo.since (nothing is written for before that), demo.workers
+-- (how many) and demo.mark (the words).
 --
--- One row an execution, in order of time, so that ids grow with time as real ones do:
--- readers of the last hour search by id.
 -- A wave every 20 minutes, a deployment 41 minutes ago that stops nearly everything and
 -- is caught up with, a burst 24 minutes ago, and a morning whose load grows to that of the
 -- live run, so that its first minute fits in. The last 7 minutes are healthy.
-SELECT setseed(0.5);
-
 CREATE TEMP TABLE past_minute ON COMMIT DROP AS
-SELECT m.ago, date_trunc('second', now()) - make_interval(mins => m.ago) AS at,
+SELECT m.ago, date_trunc('minute', now()) - make_interval(mins => m.ago) AS at,
        ((1100 + 350 * sin(m.ago * 2 * pi() / 20) + 2600 * exp(-m.ago / 10.0))
         * CASE WHEN m.ago = 41 THEN 0.3 WHEN m.ago IN (39, 40) THEN 0.04 WHEN m.ago = 38 THEN 0.5
                WHEN m.ago IN (36, 37) THEN 1.7 WHEN m.ago BETWEEN 21 AND 24 THEN 2.2 ELSE 1 END)::int AS n,
@@ -20,7 +16,7 @@ SELECT m.ago, date_trunc('second', now()) - make_interval(mins => m.ago) AS at,
        CASE WHEN m.ago BETWEEN 39 AND 41 THEN 25 WHEN m.ago = 38 THEN 10 WHEN m.ago IN (20, 24) THEN 12
             WHEN m.ago IN (21, 22, 23) THEN 25 WHEN m.ago % 20 BETWEEN 3 AND 7 THEN 3 ELSE 0.8 END AS wait
 FROM generate_series(60, 1, -1) AS m (ago)
-WHERE date_trunc('second', now()) - make_interval(mins => m.ago) >= current_setting('demo.since')::timestamptz;
+WHERE date_trunc('minute', now()) - make_interval(mins => m.ago) >= current_setting('demo.since')::timestamptz;
 
 -- Workers of the demo were there all the time; demo-past-1 left with the deployment, and
 -- demo-past-2 came for the burst.
@@ -42,61 +38,74 @@ WHERE w.meta ->> 'history' = current_setting('demo.mark') AND NOT EXISTS (SELECT
 ORDER BY w.id, h.at;
 INSERT INTO worker_load (worker) SELECT id FROM worker ON CONFLICT DO NOTHING;
 
-CREATE TEMP TABLE past_row ON COMMIT DROP AS
-SELECT m.ago, m.at + make_interval(secs => 60.0 * (k - random()) / m.n) AS created, x.dice, random() AS luck,
-       CASE WHEN x.dice < 0.42 THEN 'core.echo' WHEN x.dice < 0.60 THEN 'core.noop' WHEN x.dice < 0.68 THEN 'demo.notify'
-            WHEN x.dice < 0.87 THEN 'demo.report' ELSE 'demo.sync' END AS ref,
-       (ARRAY['acme', 'globex', 'initech'])[1 + floor(random() * 3)::int] AS tenant,
-       CASE WHEN x.dice >= 0.68 THEN m.wait * (0.6 + 0.4 * random()) ELSE 0.01 + 0.02 * random() END AS waits,
-       0::bigint AS flow, NULL::text AS task
+CREATE TEMP TABLE past_worker ON COMMIT DROP AS
+SELECT m.ago, w.id FROM past_minute m
+JOIN worker w ON w.name LIKE 'demo-worker-%' OR w.name = 'demo-past-1' AND m.ago > 40 OR w.name = 'demo-past-2' AND m.ago BETWEEN 18 AND 25;
+
+-- The queues, as they would be if the executions had passed through them.
+INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited)
+SELECT a.id, q.grouped, coalesce(l.threshold, 2147483647), l.threshold IS NULL
+FROM (VALUES ('core.echo', NULL), ('core.noop', NULL), ('demo.notify', NULL), ('demo.report', NULL), ('demo.sync', NULL),
+             ('demo.sync', '{"tenant":"acme"}'), ('demo.sync', '{"tenant":"globex"}'), ('demo.sync', '{"tenant":"initech"}')) AS q (ref, grouped)
+JOIN action a ON a.ref = q.ref
+LEFT JOIN policy l ON l.action = a.id AND l.kind = 'concurrency'
+WHERE EXISTS (SELECT FROM past_minute)
+ORDER BY a.id, q.grouped NULLS FIRST
+ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
+
+-- Three reasons to fail, and some that the operator cancelled. What waits and runs follows from the rate and the time.
+INSERT INTO activity_minute (minute, action_ref, completed, failed, timeout, cancelled, abandoned, queued, running)
+SELECT m.at, s.ref, c.n - c.failed - c.timeout - c.cancelled - c.abandoned, c.failed, c.timeout, c.cancelled, c.abandoned,
+       c.n / 60.0 * CASE WHEN s.waits THEN m.wait ELSE 0 END, c.n / 60.0 * s.runs
 FROM past_minute m
-CROSS JOIN generate_series(1, m.n) AS k
-CROSS JOIN LATERAL (SELECT random() + 0 * k AS dice) AS x;
+CROSS JOIN (VALUES ('core.echo', 0.42, 0.01, false), ('core.noop', 0.18, 0.01, false), ('demo.notify', 0.08, 0.01, false),
+                   ('demo.report', 0.19, 0.3, true), ('demo.sync', 0.13, 0.2, true)) AS s (ref, share, runs, waits)
+CROSS JOIN LATERAL (
+    SELECT (m.n * s.share)::int AS n,
+           (CASE WHEN s.ref = 'demo.sync' AND m.ago BETWEEN 11 AND 15 THEN 0.2 ELSE 0 END * m.n * s.share)::int AS failed,
+           (CASE WHEN s.ref = 'demo.report' AND m.ago BETWEEN 21 AND 24 THEN 0.08 ELSE 0 END * m.n * s.share)::int AS timeout,
+           (CASE WHEN s.ref = 'demo.report' AND m.ago BETWEEN 21 AND 24 THEN 0.02 ELSE 0 END * m.n * s.share)::int AS cancelled,
+           (CASE WHEN m.ago = 41 THEN 0.15 ELSE 0 END * m.n * s.share)::int AS abandoned) c
+ON CONFLICT (minute, action_ref) DO NOTHING;
+INSERT INTO activity_minute (minute, action_ref, queues, slots, ended)
+SELECT m.at, '',
+       (SELECT jsonb_object_agg(q.id, jsonb_build_array((d.queued / d.queues)::int, m.wait::int))
+        FROM (SELECT s.id, a.ref, s.group_key FROM execution_admission_state s JOIN action a ON a.id = s.action_id) q
+        JOIN (SELECT x.action_ref, x.queued, CASE WHEN x.action_ref = 'demo.sync' THEN 3.0 ELSE 1.0 END AS queues
+              FROM activity_minute x WHERE x.minute = m.at AND x.queued > 0) d ON d.action_ref = q.ref
+        WHERE q.ref <> 'demo.sync' OR q.group_key IS NOT NULL),
+       (SELECT jsonb_object_agg(w.id, (m.n / 60.0 * 0.1 / p.n)::int + w.id % 2) FROM past_worker w WHERE w.ago = m.ago),
+       (SELECT jsonb_object_agg(w.id, (m.n / p.n)::int) FROM past_worker w WHERE w.ago = m.ago)
+FROM past_minute m
+CROSS JOIN LATERAL (SELECT count(*) AS n FROM past_worker w WHERE w.ago = m.ago) p
+ON CONFLICT (minute, action_ref) DO NOTHING;
+
 -- An order a minute: a workflow and its tasks; every fourth asks a person, every ninth
--- is refused by the bank. The parcel's workflow is left out.
-INSERT INTO past_row (ago, created, luck, ref, waits, flow, task)
-SELECT m.ago, m.at + make_interval(secs => 7 + t.after), 0.5, t.ref, 0.02, 61 - m.ago, t.task
+-- is refused by the bank. The parcel's workflow is left out. Ids grow with time, as those of real executions do.
+CREATE TEMP TABLE past ON COMMIT DROP AS
+SELECT (SELECT coalesce(max(id), 0) FROM execution) + row_number() OVER (ORDER BY x.created, x.flow, t.task NULLS FIRST) AS id,
+       m.ago, t.ref, x.flow, t.task, x.created, a.id AS action,
+       (SELECT coalesce(max(id), 0) FROM workflow_execution) + x.flow AS workflow,
+       x.created + interval '20 milliseconds' AS admitted, x.created + interval '30 milliseconds' AS started,
+       (CASE WHEN x.flow % 9 = 5 AND m.ago > 20 AND (t.task IS NULL OR t.task = 'charge') THEN 'failed'
+             ELSE 'completed' END)::execution_status_enum AS status,
+       CASE WHEN t.task = 'approve' THEN 19.0 WHEN t.task IS NULL THEN 21.5 ELSE 0.01 END AS runs,
+       CASE WHEN t.ref NOT IN ('shop.fulfil', 'core.ask')
+            THEN (SELECT w.id FROM past_worker w WHERE w.ago = m.ago ORDER BY w.id LIMIT 1) END AS worker
 FROM past_minute m
 CROSS JOIN (VALUES ('shop.fulfil', NULL, 0.0), ('shop.check', 'check', 0.01), ('core.sleep', 'reserve', 0.11),
                    ('core.echo', 'quote', 0.12), ('core.ask', 'approve', 0.13), ('shop.charge', 'charge', 21.2)) AS t (ref, task, after)
+CROSS JOIN LATERAL (SELECT m.at + make_interval(secs => 7 + t.after) AS created, 61 - m.ago AS flow) x
+JOIN action a ON a.ref = t.ref
 WHERE m.ago > 1 AND m.ago NOT IN (39, 40, 41) AND (t.task IS DISTINCT FROM 'approve' OR m.ago % 4 = 0);
-
-CREATE TEMP TABLE past ON COMMIT DROP AS
-SELECT (SELECT coalesce(max(id), 0) FROM execution) + row_number() OVER (ORDER BY r.created, r.flow, r.task NULLS FIRST) AS id,
-       r.ago, r.ref, r.tenant, r.flow, r.task, r.created, a.id AS action,
-       (SELECT coalesce(max(id), 0) FROM workflow_execution) + r.flow AS workflow,
-       r.created + make_interval(secs => r.waits) AS admitted,
-       r.created + make_interval(secs => r.waits + 0.01) AS started,
-       -- Three reasons to fail, and some that the operator cancelled.
-       (CASE WHEN r.ref = 'demo.sync' AND r.tenant = 'globex' AND r.ago BETWEEN 11 AND 15 AND r.luck < 0.6 THEN 'failed'
-             WHEN r.ref = 'demo.report' AND r.ago BETWEEN 21 AND 24 AND r.luck < 0.08 THEN 'timeout'
-             WHEN r.flow = 0 AND r.ago = 41 AND r.luck < 0.15 THEN 'abandoned'
-             WHEN r.ref = 'demo.report' AND r.ago BETWEEN 21 AND 24 AND r.luck < 0.1 THEN 'cancelled'
-             WHEN r.flow % 9 = 5 AND r.ago > 20 AND (r.task IS NULL OR r.task = 'charge') THEN 'failed'
-             ELSE 'completed' END)::execution_status_enum AS status,
-       CASE WHEN r.ref = 'demo.report' THEN 0.1 + 0.4 * r.luck WHEN r.ref = 'demo.sync' THEN 0.1 + 0.2 * r.luck
-            WHEN r.task = 'approve' THEN 18 + 2 * r.luck WHEN r.ref = 'shop.fulfil' THEN 21.5 ELSE 0.02 * r.luck END AS runs,
-       CASE WHEN r.ref NOT IN ('shop.fulfil', 'core.ask') THEN w.ids[1 + (r.luck * 997)::int % cardinality(w.ids)] END AS worker
-FROM past_row r
-JOIN action a ON a.ref = r.ref
-JOIN (SELECT m.ago, array_agg(w.id ORDER BY w.id) AS ids
-      FROM past_minute m
-      JOIN worker w ON w.name LIKE 'demo-worker-%' OR w.name = 'demo-past-1' AND m.ago > 40
-                       OR w.name = 'demo-past-2' AND m.ago BETWEEN 18 AND 25
-      GROUP BY m.ago) w ON w.ago = r.ago;
 
 INSERT INTO execution (id, action, action_ref, config, parent, worker, status, result, started_at, workflow_def, workflow_task,
                        created, updated, attempt, finished_at, admitted_at)
 SELECT p.id, p.action, p.ref,
-       jsonb_strip_nulls(jsonb_build_object('history', current_setting('demo.mark'),
-           'tenant', CASE WHEN p.ref = 'demo.sync' THEN p.tenant END, 'order', nullif(p.flow, 0))),
+       jsonb_build_object('history', current_setting('demo.mark'), 'order', p.flow),
        f.id, p.worker, p.status,
        jsonb_build_object('history', current_setting('demo.mark'), 'succeeded', p.status = 'completed') || CASE p.status
-           WHEN 'failed' THEN jsonb_build_object('exit_code', 1, 'error',
-               CASE WHEN p.flow > 0 THEN 'the card was refused' ELSE 'globex answers 503: its service is down' END)
-           WHEN 'timeout' THEN jsonb_build_object('error', 'Execution timed out after 2 seconds')
-           WHEN 'abandoned' THEN jsonb_build_object('error', 'Execution abandoned because its worker became unavailable while running')
-           WHEN 'cancelled' THEN jsonb_build_object('error', 'Cancelled', 'cancelled_by', 'demo')
+           WHEN 'failed' THEN jsonb_build_object('exit_code', 1, 'error', 'the card was refused')
            ELSE jsonb_build_object('exit_code', 0, 'duration_ms', (1000 * p.runs)::int) END,
        p.started, CASE WHEN p.ref = 'shop.fulfil' THEN a.workflow_def END,
        CASE WHEN p.task IS NOT NULL THEN jsonb_build_object('workflow_execution', p.workflow, 'task_name', p.task) END,
@@ -104,31 +113,9 @@ SELECT p.id, p.action, p.ref,
        CASE WHEN p.worker IS NOT NULL THEN p.admitted END
 FROM past p
 JOIN action a ON a.id = p.action
-LEFT JOIN past f ON p.task IS NOT NULL AND f.flow = p.flow AND f.task IS NULL AND f.flow > 0
+LEFT JOIN past f ON p.task IS NOT NULL AND f.flow = p.flow AND f.task IS NULL
 ORDER BY p.id;
 SELECT setval('execution_id_seq', greatest((SELECT max(id) FROM execution), 1));
-
--- The steps of what did not complete; of the others the row tells enough.
-INSERT INTO execution_history (time, operation, entity_id, entity_ref, changed_fields, new_values)
-SELECT h.at, h.operation, p.id, p.ref, h.fields, h.new
-FROM past p
-CROSS JOIN LATERAL (VALUES
-    (p.created, 'INSERT', '{status}'::text[], jsonb_build_object('status', 'requested')),
-    (p.admitted, 'UPDATE', '{status,worker}', jsonb_build_object('status', 'scheduled', 'worker', p.worker)),
-    (p.started, 'UPDATE', '{status,started_at}', jsonb_build_object('status', 'running')),
-    (p.started + make_interval(secs => p.runs), 'UPDATE', '{status,result}', jsonb_build_object('status', p.status))) AS h (at, operation, fields, new)
-WHERE p.status <> 'completed' AND p.flow = 0;
-
--- The queues, as they would be if these executions had passed through them.
-INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, total_enqueued, total_completed)
-SELECT q.action, q.grouped, coalesce(l.threshold, 2147483647), l.threshold IS NULL, q.n, q.n
-FROM (SELECT p.action, CASE WHEN p.ref = 'demo.sync' THEN format('{"tenant":"%s"}', p.tenant) END AS grouped, count(*) AS n
-      FROM past p WHERE p.worker IS NOT NULL GROUP BY 1, 2
-      UNION ALL
-      SELECT p.action, NULL, 0 FROM past p WHERE p.ref = 'demo.sync' GROUP BY 1) q
-LEFT JOIN policy l ON l.action = q.action AND l.kind = 'concurrency'
-ORDER BY q.action, q.grouped NULLS FIRST
-ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
 
 INSERT INTO workflow_execution (id, execution, workflow_def, completed_tasks, failed_tasks, skipped_tasks, variables, task_graph,
                                 status, error_message, open, created, updated)
@@ -152,7 +139,7 @@ JOIN (
            AS graph
     FROM workflow_definition d CROSS JOIN jsonb_array_elements(d.definition -> 'tasks') AS t (task)
     WHERE d.ref = 'shop.fulfil' GROUP BY d.id) g ON g.id = a.workflow_def
-WHERE p.flow > 0 AND p.task IS NULL
+WHERE p.task IS NULL
 ORDER BY p.id;
 SELECT setval('workflow_execution_id_seq', greatest((SELECT max(id) FROM workflow_execution), 1));
 INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id, settled, created, updated)
@@ -171,7 +158,7 @@ SELECT format('%s %s', current_setting('demo.mark'), p.id), 'ExecutionRequested'
        format('worker.%s.executions', w.id), 'expired', p.id, w.id, 'scheduled', p.ref, 1, current_setting('demo.mark'),
        'retried', p.created + interval '20 seconds', 'demo history', jsonb_build_object('history', current_setting('demo.mark')),
        p.created + interval '19 seconds', p.created + interval '20 seconds', p.created + interval '20 seconds'
-FROM (SELECT * FROM past WHERE ago = 41 AND status = 'completed' AND worker IS NOT NULL ORDER BY id DESC LIMIT 9) p
+FROM (SELECT * FROM past WHERE ago > 41 AND status = 'completed' AND worker IS NOT NULL ORDER BY id DESC LIMIT 9) p
 JOIN worker w ON w.name = 'demo-past-1'
 ORDER BY p.id;
 INSERT INTO dead_letter (fingerprint, message_type, exchange, routing_key, queue, reason, detail, decision, decided_at, decided_by,
@@ -187,11 +174,8 @@ FROM (VALUES
 JOIN past_minute m ON m.ago BETWEEN g.ended AND g.begun
 CROSS JOIN generate_series(1, g.each) AS k
 -- They wait until a few minutes after the last of them, and are decided in two parts.
-CROSS JOIN LATERAL (SELECT date_trunc('second', now()) - make_interval(mins => g.ended - CASE WHEN k % 2 = 0 THEN 3 ELSE 5 END) AS at) AS d
+CROSS JOIN LATERAL (SELECT date_trunc('minute', now()) - make_interval(mins => g.ended - CASE WHEN k % 2 = 0 THEN 3 ELSE 5 END) AS at) AS d
 ORDER BY m.at, k;
-INSERT INTO lost_work (at, cause, outcome, execution, attempt, action_ref, worker, age_seconds)
-SELECT p.started + make_interval(secs => p.runs), 'worker_gone', 'abandoned', p.id, 1, p.ref, p.worker, 60
-FROM past p WHERE p.status = 'abandoned' ORDER BY p.id;
 INSERT INTO alert (rule, target, severity, summary, hint, value, since, fired, cleared, seen)
 SELECT v.rule, v.target, 'warning', v.summary, current_setting('demo.mark'), v.value, m.at, m.at, m.at + v.lasted, m.at + v.lasted
 FROM (VALUES ('worker_heartbeat', 'demo-past-1', 'demo-past-1 heartbeat stale for 2m', 120.0, 40, interval '2 minutes'),

@@ -39,13 +39,13 @@ func TestThePastFillsEveryChart(t *testing.T) {
 
 	past, err := m.Past(ctx)
 	require.NoError(t, err)
-	var failed, deadLetters, deepest float64
+	var failed, deepest float64
 	idle, waited := 0, 0
 	for _, minute := range past.Minutes {
 		if minute.Done < 50 {
 			idle++
 		}
-		failed, deadLetters = failed+minute.Failed, deadLetters+minute.DeadLetters
+		failed += minute.Failed
 		deepest = max(deepest, minute.Waiting)
 		if minute.Waiting > 0 {
 			waited++
@@ -53,7 +53,6 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	}
 	require.LessOrEqual(t, idle, 4, "only the deployment is idle")
 	require.Greater(t, failed, 50.0)
-	require.InDelta(t, pastDeadLetters, deadLetters, 0)
 	require.Greater(t, waited, 20, "the chart of waiting dead letters has bars")
 	require.Greater(t, deepest, 15.0)
 	require.Zero(t, past.Minutes[59].Waiting)
@@ -69,7 +68,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 			deep = max(deep, minute.Depth)
 		}
 	}
-	require.Equal(t, 10, len(queues.List)) //nolint:testifylint // a failure would print 600 minutes
+	require.Equal(t, 7, len(queues.List)) //nolint:testifylint // a failure would print 420 minutes
 	require.Greater(t, deep, 20.0, "a queue is built up during the burst")
 
 	workers, err := m.WorkersPast(ctx)

@@ -136,16 +136,26 @@ CREATE TABLE alert (
 CREATE UNIQUE INDEX attune_alert_open ON alert (rule, target) WHERE cleared IS NULL;
 CREATE INDEX attune_alert_since ON alert (since);
 
--- activity_minute counts the executions of an action that ended in a minute, by how they ended. An engine counts
--- a minute again and again until 30 seconds after its end, so that a transaction that commits late is counted.
+-- activity_minute has what happened in each minute, by action. An engine counts ends again and again until 30 seconds
+-- after the end of the minute, so that a transaction that commits late is counted. What waits and runs is read from the
+-- counters at the end of the minute, and cannot be read again later.
+--
+-- The row of the action '' exists for every counted minute. Its numbers are 0; it has what an engine saw of queues and
+-- workers at the end of the minute. If no engine saw it, queues is NULL.
 CREATE TABLE activity_minute (
     minute     timestamptz NOT NULL, -- its start
     action_ref text NOT NULL,
-    completed  bigint NOT NULL,
-    failed     bigint NOT NULL,
-    timeout    bigint NOT NULL,
-    cancelled  bigint NOT NULL,
-    abandoned  bigint NOT NULL,
+    completed  bigint NOT NULL DEFAULT 0,
+    failed     bigint NOT NULL DEFAULT 0,
+    timeout    bigint NOT NULL DEFAULT 0,
+    cancelled  bigint NOT NULL DEFAULT 0,
+    abandoned  bigint NOT NULL DEFAULT 0,
+    queued     bigint NOT NULL DEFAULT 0, -- at the end of the minute
+    running    bigint NOT NULL DEFAULT 0, -- hold a slot at the end of the minute
+    -- {id: [waiting, seconds that the first has waited]} of the longest queues; more: true if others wait
+    queues     jsonb,
+    slots      jsonb, -- {worker: taken slots}
+    ended      jsonb, -- {worker: executions that ended in the minute}
     counted    timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (minute, action_ref)
 );

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -122,7 +123,7 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	head := b.env.Data.History.Trend(screen.QueueHead(44), time.Hour, 60)
 	require.InDelta(t, 30, head[30], 1)
 	require.InDelta(t, 192, head[59], 1)
-	require.NotContains(t, b.View(), "from samples")
+	require.NotContains(t, b.View(), screen.Gaps)
 	requireGolden(t, "queue_past_140x40", b.View())
 	b.later(time.Minute)
 	require.Len(t, source.pastIDs, 3)
@@ -132,9 +133,45 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	source.fail = nil
 	b.run(b.refresh())
 	require.Len(t, source.pastIDs, 4, "the time of the outage is read again")
-	source.queuesPast.List[0].Estimated = true
-	b.press("r")
-	require.Contains(t, b.View(), "QUEUED, 60m from samples")
+}
+
+// TestMinutesWithoutAnEngineAreGaps and no zeros, with the reason.
+func TestMinutesWithoutAnEngineAreGaps(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.past = samplePast(frozen)
+	queue, worker := monitor.QueuePast{ID: 44}, monitor.WorkerPast{ID: 7}
+	for i := range 60 {
+		at, unseen := frozen.Add(-time.Duration(59-i)*time.Minute), i >= 20 && i < 25
+		queue.Minutes = append(queue.Minutes, monitor.QueueMinute{At: at, Depth: 30, Unseen: unseen})
+		worker.Minutes = append(worker.Minutes, monitor.WorkerMinute{At: at, Slots: 3, Unseen: unseen})
+		source.past.Minutes[i].Queued, source.past.Minutes[i].Unseen = 30, unseen
+	}
+	reading := source.overview.Reading
+	source.queuesPast = &monitor.QueuesPast{Reading: reading, List: []monitor.QueuePast{queue}}
+	source.workersPast = &monitor.WorkersPast{Reading: reading, List: []monitor.WorkerPast{worker}}
+	b := started(t, source, 140, 40)
+	require.NotContains(t, b.View(), screen.Gaps, "what ended was counted afterwards")
+	for _, series := range []string{
+		screen.SeriesQueued, screen.QueueSeries(44), screen.QueueHead(44), screen.WorkerSeries(7),
+	} {
+		for i, v := range b.env.Data.History.Trend(series, time.Hour, 60) {
+			require.Equal(t, i >= 20 && i < 25, math.IsNaN(v), "%s %d", series, i)
+		}
+		_, known := b.env.Data.History.Change(series, 37*time.Minute)
+		require.True(t, known)
+	}
+	b.open(keymap.InQueue)
+	require.Contains(t, b.View(), "QUEUED, 60m"+screen.Gaps)
+	b.open(keymap.InWorker)
+	require.Contains(t, b.View(), "SLOTS, 60m"+screen.Gaps)
+
+	for i := range 20 {
+		source.past.Minutes[i].Uncounted, source.past.Minutes[i].Unseen = true, true
+	}
+	b = started(t, source, 140, 40)
+	require.Contains(t, b.View(), screen.Gaps)
+	require.Regexp(t, `┤ {20,}`, b.charts()[0])
 }
 
 // TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers, once its own numbers are

@@ -17,6 +17,7 @@ func samplePast(at time.Time) *monitor.Past {
 	p := pastOf(at, nil)
 	for i := range p.Minutes {
 		p.Minutes[i].Done, p.Minutes[i].Failed, p.Minutes[i].Waiting = float64(10*i), float64(i%4), float64(i/10)
+		p.Minutes[i].Queued = float64(1204 - 10*(59-i))
 		p.Depth = append(p.Depth, monitor.PastDepth{At: p.Minutes[i].At, Ready: int64(i)})
 	}
 	return p

@@ -64,21 +64,24 @@ func (h *History) Record(name string, at time.Time, value float64) {
 	}
 }
 
-// Backfill adds a sample from before the polls began. Samples of Record stay.
+// Backfill adds a sample from before the polls began, widget.Missing for a time that is known to be unknown. Samples of
+// Record stay.
 func (h *History) Backfill(name string, at time.Time, value float64) {
 	s, old := h.series[name], newSample(at, value)
 	switch {
 	case s == nil || at.After(s.last.at):
-		h.Record(name, at, value)
+		if !math.IsNaN(value) {
+			h.Record(name, at, value)
+		}
 		return
 	case old.bucket <= s.last.bucket-historyBuckets:
 		return
 	}
-	if _, taken := s.slot(old.bucket); taken {
+	if slot, taken := s.slot(old.bucket); taken && !math.IsNaN(slot.value) {
 		return
 	}
 	s.slots[old.bucket%historyBuckets] = old
-	if at.Before(s.first.at) {
+	if at.Before(s.first.at) && !math.IsNaN(value) {
 		s.first = old
 	}
 }
@@ -92,7 +95,7 @@ func (h *History) since(name string, age time.Duration) (from, last sample, ok b
 	}
 	want := newSample(s.last.at.Add(-age), 0)
 	for b := want.bucket; b > s.last.bucket-historyBuckets; b-- {
-		if slot, ok := s.slot(b); ok && !slot.at.After(want.at) {
+		if slot, ok := s.slot(b); ok && !slot.at.After(want.at) && !math.IsNaN(slot.value) {
 			return slot, s.last, true
 		}
 	}
@@ -136,6 +139,20 @@ func (h *History) Rates(name string, span time.Duration, n int) []float64 {
 	})
 }
 
+// Gaps reports whether times within a span are known to be unknown.
+func (h *History) Gaps(name string, span time.Duration) bool {
+	s := h.series[name]
+	if s == nil {
+		return false
+	}
+	for b := s.last.bucket - int64(span/historyStep) + 1; b <= s.last.bucket; b++ {
+		if slot, ok := s.slot(b); ok && math.IsNaN(slot.value) {
+			return true
+		}
+	}
+	return false
+}
+
 func (h *History) points(name string, span time.Duration, n int, value func(previous, last sample) float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -147,6 +164,7 @@ func (h *History) points(name string, span time.Duration, n int, value func(prev
 	}
 	buckets := max(1, int64(span/historyStep))
 	var previous sample
+	gaps := make([]bool, n)
 	start := s.last.bucket - buckets + 1
 	for b := max(start-1, s.last.bucket-historyBuckets+1, 0); b <= s.last.bucket; b++ {
 		slot, ok := s.slot(b)
@@ -154,18 +172,24 @@ func (h *History) points(name string, span time.Duration, n int, value func(prev
 			continue
 		}
 		if b >= start {
+			point := (b - start) * int64(n) / buckets
 			if v := value(previous, slot); !math.IsNaN(v) {
-				out[(b-start)*int64(n)/buckets] = v
+				out[point] = v
 			}
+			gaps[point] = gaps[point] || math.IsNaN(slot.value)
 		}
-		previous = slot
+		if !math.IsNaN(slot.value) {
+			previous = slot
+		}
 	}
 	if s.first.at.Equal(s.last.at) {
 		return out
 	}
 	last := widget.Missing
 	for i, v := range out { // polls may be rarer than points: the last value fills the gap
-		if math.IsNaN(v) {
+		if math.IsNaN(v) && gaps[i] {
+			last = widget.Missing
+		} else if math.IsNaN(v) {
 			out[i] = last
 		} else {
 			last = v

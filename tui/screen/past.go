@@ -1,14 +1,21 @@
 package screen
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/widget"
 )
 
+// Gaps is what titles say of charts with unknown minutes.
+const Gaps = " (gaps: no engine ran)"
+
 // PutPast stores the last hour. While only the broker answers, the minutes of an earlier reading stay.
 func (d *Data) PutPast(p *monitor.Past) {
+	for _, minute := range slices.Backward(p.Minutes) {
+		d.History.Backfill(SeriesQueued, minute.At, known(minute.Queued, minute.Unseen))
+	}
 	for _, one := range p.Depth {
 		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
 	}
@@ -18,6 +25,14 @@ func (d *Data) PutPast(p *monitor.Past) {
 		p = &kept
 	}
 	d.Past = p
+}
+
+// known is a value of a minute, or widget.Missing.
+func known(value float64, unseen bool) float64 {
+	if unseen {
+		return widget.Missing
+	}
+	return value
 }
 
 // Ended is how many executions ended per minute in the last hour, in n cells. The database records it,
@@ -35,7 +50,9 @@ func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
 		until := max((i+1)*minutes/n, from+1)
 		sum, known := 0.0, 0
 		for at := from + old; at < min(until+old, minutes); at++ {
-			sum, known = sum+of(&p.Minutes[at]), known+1
+			if !p.Minutes[at].Uncounted {
+				sum, known = sum+of(&p.Minutes[at]), known+1
+			}
 		}
 		cells[i] = widget.Missing
 		if known > 0 {

@@ -119,9 +119,9 @@ func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
 func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
 	d.QueuesPast = p
 	for i := range p.List {
-		for _, minute := range p.List[i].Minutes {
-			d.History.Backfill(QueueSeries(p.List[i].ID), minute.At, minute.Depth)
-			d.History.Backfill(QueueHead(p.List[i].ID), minute.At, minute.Head.Seconds())
+		for _, minute := range slices.Backward(p.List[i].Minutes) { // so that the newest known one is the last
+			d.History.Backfill(QueueSeries(p.List[i].ID), minute.At, known(minute.Depth, minute.Unseen))
+			d.History.Backfill(QueueHead(p.List[i].ID), minute.At, known(minute.Head.Seconds(), minute.Unseen))
 		}
 	}
 }
@@ -130,8 +130,8 @@ func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
 func (d *Data) PutWorkersPast(p *monitor.WorkersPast) {
 	d.WorkersPast = p
 	for i := range p.List {
-		for _, minute := range p.List[i].Minutes {
-			d.History.Backfill(WorkerSeries(p.List[i].ID), minute.At, minute.Slots)
+		for _, minute := range slices.Backward(p.List[i].Minutes) {
+			d.History.Backfill(WorkerSeries(p.List[i].ID), minute.At, known(minute.Slots, minute.Unseen))
 		}
 	}
 }

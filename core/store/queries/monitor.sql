@@ -3,7 +3,7 @@
 
 -- name: MonitorSchema :one
 -- The features of the schema: ours is true if it has the engine's own columns and tables, shared if
--- these include shared limits and slots, history, activity and ledger if those tables exist,
+-- these include shared limits and slots, history and ledger if those tables exist,
 -- work_queues if they have the published columns.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
@@ -14,7 +14,6 @@ SELECT now()::timestamptz AS at,
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
             (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('activity_minute') IS NOT NULL)::boolean AS activity,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')

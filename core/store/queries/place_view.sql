@@ -1,6 +1,5 @@
--- Fields of the pages of one queue and of one worker: waiting executions, past lengths, running
--- executions and their outcomes. Everything is bounded, and found by the indexes that
--- queue_view.sql names.
+-- Fields of the pages of one queue and of one worker: waiting executions, running executions and their outcomes.
+-- Everything is bounded, and found by the indexes that queue_view.sql names.
 
 -- name: ViewLine :many
 -- The waiting executions of a queue: of each lane a number from its head and a number before its
@@ -24,51 +23,6 @@ LEFT JOIN execution p ON p.id = ANY (ARRAY[e.parent])
 LEFT JOIN enforcement n ON n.id = ANY (ARRAY[e.enforcement])
 LEFT JOIN identity i ON i.id = ANY (ARRAY[e.executor])
 ORDER BY r.lane DESC, q.queue_order;
-
--- name: ViewLeft :many
--- Executions that left the queues of an action within the last hour, below an id. Bisection finds
--- the first such row, because the first to come are the first to leave; rows requested since the
--- given seconds are read in any case. Each sample reads at most per rows of its share of the ids;
--- if the share has more, a row stands for as many as the share has per read row. The epoch stands
--- for executions that still wait.
-WITH RECURSIVE ends AS MATERIALIZED (
-    SELECT coalesce((SELECT e.id FROM execution e
-                     WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, 0::bigint) AND e.action <= sqlc.arg(action_id)::bigint
-                     ORDER BY e.action, e.id LIMIT 1), 0)::bigint AS first,
-           coalesce((SELECT e.id + 1 FROM execution e
-                     WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, sqlc.arg(below)::bigint) AND e.action >= sqlc.arg(action_id)::bigint
-                     ORDER BY e.action DESC, e.id DESC LIMIT 1), 0)::bigint AS last
-), search (lo, hi) AS (
-    SELECT f.first, f.last FROM ends f
-    UNION ALL
-    SELECT CASE WHEN gone.it THEN p.id + 1 ELSE s.lo END, CASE WHEN gone.it THEN s.hi ELSE (s.lo + s.hi) / 2 END
-    FROM search s
-    LEFT JOIN LATERAL (
-        SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at) AS at FROM execution e
-        WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, (s.lo + s.hi) / 2) AND e.action <= sqlc.arg(action_id)::bigint AND e.id < s.hi
-        ORDER BY e.action, e.id LIMIT 1) p ON true
-    CROSS JOIN LATERAL (
-        SELECT coalesce(p.at < now() - interval '1 hour' AND p.created < now() - make_interval(secs => sqlc.arg(seconds)::float8), false) AS it) gone
-    WHERE s.lo < s.hi
-), looks AS (
-    SELECT least(d.step, d.last - d.floor - k * d.step) AS step, d.floor + k * d.step AS start
-    FROM (SELECT h.hi AS floor, f.last, greatest(1, (f.last - h.hi) / sqlc.arg(looks)::bigint + 1) AS step
-          FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
-    CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
-)
-SELECT l.start, r.id, r.created, r.at::timestamptz AS at, coalesce(h.state_id, 0)::bigint AS held_state, r.config,
-       (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
-FROM looks l
-CROSS JOIN LATERAL (
-    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at,
-           coalesce(CASE WHEN sqlc.arg(with_config)::bool AND pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config
-    FROM execution e
-    WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, l.start) AND e.action <= sqlc.arg(action_id)::bigint
-      AND e.id < least(l.start + l.step, sqlc.arg(below)::bigint)
-    ORDER BY e.action, e.id LIMIT sqlc.arg(per)::bigint) r
-LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[r.id]) OFFSET 0) h ON true
-WINDOW w AS (PARTITION BY l.start)
-ORDER BY l.start, r.id;
 
 -- name: ViewWorkerRuns :many
 -- The present executions of a worker, the oldest first.

@@ -158,14 +158,6 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 	return executions, ids
 }
 
-// AddAdmissions writes the admissions of two hours: one every 30 seconds, each after a wait of ten minutes.
-func (b *Fixture) AddAdmissions(t *testing.T, action testkit.ActionRow, n int, config string) {
-	t.Helper()
-	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, config, created, updated, admitted_at, started_at, finished_at)
-		select $1, $2, 'completed', $4::jsonb, at - interval '10 minutes', at, at, at, at
-		from generate_series(1, $3::int) i, lateral (select now() - make_interval(secs => 30.0 * ($3::int - i))) a (at)`, action.ID, action.Ref, n, config)
-}
-
 // Status sets the status of an execution.
 func Status(s lifecycle.Status) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Status = s }
@@ -197,15 +189,6 @@ func RequireIndexed(t *testing.T, st *store.Store, name string, read func(ctx co
 	require.Zero(t, scans, "%s walks the whole table", name)
 	require.Less(t, rows, int64(30_000), "%s looks at too many rows", name)
 	t.Logf("%s looked at %d rows and took %s", name, rows, time.Since(started))
-}
-
-// Ended writes executions that ended evenly over the last minutes.
-func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status string, minutes int) {
-	t.Helper()
-	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, started_at, finished_at)
-		select $1, $2, $3::text::execution_status_enum, at, at, at, at
-		from generate_series(1, $4::int) i, lateral (select now() - make_interval(secs => 60.0 * $5::int * (1 - i::float8 / ($4::int + 1)))) a (at)`,
-		action.ID, action.Ref, status, n, minutes)
 }
 
 // AddQueue makes a queue with holders on the worker and waiting executions of the normal lane, as

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,8 +60,9 @@ func linesEach(n, room int) int {
 func (o *Overview) leftPane(w, h int, at *page) []string {
 	e := o.env
 	title := "THROUGHPUT  executions/min, last 60 min"
-	if p := e.Data.Past; p != nil && p.Estimated {
-		title += " (estimated)"
+	uncounted := func(m monitor.PastMinute) bool { return m.Uncounted }
+	if p := e.Data.Past; p != nil && slices.ContainsFunc(p.Minutes, uncounted) {
+		title += screen.Gaps
 	}
 	lines := []string{" " + e.Head(screen.FeedOverview, title)}
 	values := e.Ended(e.Points(w-8), func(minute *monitor.PastMinute) float64 { return minute.Done })

@@ -150,12 +150,12 @@ func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 		lines := []string{widget.Spread(" "+e.Head(screen.FeedQueue, title), e.Dim("now ")+now, cw)}
 		return append(lines, draw(e.Data.History.Trend(series, time.Hour, e.Points(cw-8)), cw, 5, e.Theme)...)
 	}
-	sampled, estimated := "", func(p monitor.QueuePast) bool { return p.ID == q.id && p.Estimated }
-	if past := e.Data.QueuesPast; past != nil && slices.ContainsFunc(past.List, estimated) {
-		sampled = " from samples"
+	gaps := ""
+	if e.Data.History.Gaps(screen.QueueSeries(d.ID), time.Hour) {
+		gaps = screen.Gaps
 	}
-	head := chart("HEAD WAIT, 60m"+sampled, e.AgeOf(d.Oldest), screen.QueueHead(d.ID), widget.DurationChart)
-	depth := chart("QUEUED, 60m"+sampled, e.Num(d.Queued), screen.QueueSeries(d.ID), widget.Chart)
+	head := chart("HEAD WAIT, 60m"+gaps, e.AgeOf(d.Oldest), screen.QueueHead(d.ID), widget.DurationChart)
+	depth := chart("QUEUED, 60m"+gaps, e.Num(d.Queued), screen.QueueSeries(d.ID), widget.Chart)
 	return widget.Beside(head, depth, cw, cw, len(head), "  ")
 }
 

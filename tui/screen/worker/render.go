@@ -125,7 +125,11 @@ func (v *Worker) slots(w, h int) []string {
 	}
 	e := v.env
 	trend := e.Data.History.Trend(screen.WorkerSeries(v.id), time.Hour, e.Points(min(60, w-10)))
-	lines := []string{" " + e.Head(screen.FeedWorkersPast, "SLOTS, 60m")}
+	title := "SLOTS, 60m"
+	if e.Data.History.Gaps(screen.WorkerSeries(v.id), time.Hour) {
+		title += screen.Gaps
+	}
+	lines := []string{" " + e.Head(screen.FeedWorkersPast, title)}
 	return append(append(lines, widget.Chart(trend, min(w, 70), 5, e.Theme)...), "")
 }
 
