@@ -207,7 +207,8 @@ var doorCases = []doorCase{
 	},
 	{
 		name: "execution.put-back of no move", command: "execution front --undo SUBJECT --reason why",
-		subject: func(*doors) string { return "99999" }, path: "/api/v1/executions/put-back", body: `"audit_id": SUBJECT`,
+		subject: func(*doors) string { return "99999" },
+		path:    "/api/v1/executions/put-back", body: `"audit_id": SUBJECT`,
 	},
 	{
 		name: "queue.pause", subject: ofQueue(1), command: "queue pause SUBJECT --reason why",
@@ -397,7 +398,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[\d.]+(ms|s|µs)\b`), "0s"},
 }
 
-// TestActsThroughEveryDoor compares what each door says about each act, its plan and its result, with testdata/acts.golden.
+// TestActsThroughEveryDoor compares what each door says about each act, its plan and its result, with
+// testdata/acts.golden.
 func TestActsThroughEveryDoor(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)

@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // terminal is the program in a terminal of its own, driven by keys.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // TestActionsByKeysReachTheWorker acts on queues, executions and workers from one dashboard. It checks every action in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/attune-go/attune/core/act"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,7 +16,6 @@ import (
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/operator"
 )
 
 // The limits of acting.
@@ -31,7 +31,7 @@ const (
 )
 
 // openActs prepares separate sessions that may write. The first act connects.
-func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*act.Operator, func(), error) {
 	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
@@ -56,7 +56,7 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 		return acts.With(link), link.Stop, nil
 	}
 	explain := func(err error, ran bool) error { return meaningOf(acts.Denied(err), ran) }
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, acts, reader), st.Close, nil
+	return act.New(act.Config{WithBroker: withBroker, Explain: explain}, acts, reader), st.Close, nil
 }
 
 // stateFolder is a folder for files of the dashboard; empty if unknown.

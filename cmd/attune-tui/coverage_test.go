@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 

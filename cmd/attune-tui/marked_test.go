@@ -8,10 +8,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // marksTwo marks the first two rows of a list.

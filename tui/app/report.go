@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )

@@ -9,11 +9,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 )

@@ -5,8 +5,8 @@ package operations
 import (
 	"strconv"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"

@@ -1,4 +1,4 @@
-package operator_test
+package act_test
 
 import (
 	"sync"
@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 const delivery = `{"version": "1", "tasks": [{"name": "pay", "action": "shop.pay", "next": [{"do": ["ship"]}]}, {"name": "ship", "action": "shop.ship"}]}`

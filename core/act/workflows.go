@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"context"
@@ -11,39 +11,38 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // planPause plans to pause or resume a workflow.
-func (o *Operator) planPause(ctx context.Context, request act.Request, plan *act.Plan) error {
-	id, pauses := request.Target.ID, request.Kind == act.PauseWorkflow
+func (o *Operator) planPause(ctx context.Context, request Request, plan *Plan) error {
+	id, pauses := request.Target.ID, request.Kind == PauseWorkflow
 	d, err := o.workflow(ctx, id)
 	if err != nil {
 		return err
 	}
-	menu := act.ForWorkflow(&d.Workflow)
+	menu := ForWorkflow(&d.Workflow)
 	if not := menu.Not(request.Kind); not != "" {
 		return nothing(not)
 	}
 	if pauses {
-		plan.Lines.Add(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
+		plan.Lines.Add(Plain, "%s  %s → paused", d.ActionRef, d.Status)
 	} else {
-		plan.Lines.Add(act.Plain, "%s  paused → %s", d.ActionRef, d.Status)
+		plan.Lines.Add(Plain, "%s  paused → %s", d.ActionRef, d.Status)
 		if d.PauseReason != "" {
-			plan.Lines.Add(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
+			plan.Lines.Add(Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
 		}
 	}
 	ready := sayTasks(plan, d, "goes on to its end")
 	switch {
 	case pauses:
-		plan.Lines.Add(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
+		plan.Lines.Add(Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
 			"its deadline does not wait.")
 	case d.PausedAbove != 0:
-		plan.Lines.Add(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
+		plan.Lines.Add(Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
 	case len(ready) > 0:
-		plan.Lines.Add(act.Plain, "Ready tasks start: %s.", strings.Join(ready, ", "))
+		plan.Lines.Add(Plain, "Ready tasks start: %s.", strings.Join(ready, ", "))
 	default:
-		plan.Lines.Add(act.Plain, "Tasks that are due start within seconds.")
+		plan.Lines.Add(Plain, "Tasks that are due start within seconds.")
 	}
 	do, next := o.triage.ResumeWorkflow, ""
 	if pauses {
@@ -51,8 +50,8 @@ func (o *Operator) planPause(ctx context.Context, request act.Request, plan *act
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkflowReceipt, error) {
 		return do(ctx, id, reason)
-	}, func(r *triage.WorkflowReceipt) *act.Receipt {
-		return &act.Receipt{
+	}, func(r *triage.WorkflowReceipt) *Receipt {
+		return &Receipt{
 			Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit),
 			Partly: !r.Changed, Unchanged: !r.Changed,
 		}
@@ -73,7 +72,7 @@ func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDet
 }
 
 // sayTasks describes what happens to running tasks, and names tasks that have not begun. It returns the ready ones.
-func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
+func sayTasks(plan *Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
 	var unreached []string
 	var running []*monitor.WorkflowTask
 	for i := range d.List {
@@ -88,17 +87,17 @@ func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready 
 			unreached = append(unreached, t.Name)
 		}
 	}
-	addFirst(&plan.Lines, running, "  … and %d more", func(t *monitor.WorkflowTask) act.TextLine {
-		return line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
+	addFirst(&plan.Lines, running, "  … and %d more", func(t *monitor.WorkflowTask) TextLine {
+		return line(Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
 	})
 	if len(unreached) > 0 {
-		plan.Lines.Add(act.Note, "  not begun: %s", namesOf(unreached, " and %d more"))
+		plan.Lines.Add(Note, "  not begun: %s", namesOf(unreached, " and %d more"))
 	}
 	return ready
 }
 
 // planCancelWorkflow plans to cancel a workflow.
-func (o *Operator) planCancelWorkflow(ctx context.Context, request act.Request, plan *act.Plan) error {
+func (o *Operator) planCancelWorkflow(ctx context.Context, request Request, plan *Plan) error {
 	id := request.Target.ID
 	d, err := o.workflow(ctx, id)
 	if err != nil {
@@ -116,10 +115,10 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, request act.Request, 
 		becomes = "is stopped"
 	}
 	sayTasks(plan, d, becomes)
-	plan.Lines.Add(act.Plain, "")
-	plan.Lines.Add(act.Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
+	plan.Lines.Add(Plain, "")
+	plan.Lines.Add(Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
 		d.Cancellation)
-	plan.Lines.Add(act.Danger, "This cannot be undone. A retry runs all tasks again.")
+	plan.Lines.Add(Danger, "This cannot be undone. A retry runs all tasks again.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		return o.triage.CancelWorkflow(ctx, id, reason)
 	}, cancelReceipt)
@@ -127,9 +126,9 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, request act.Request, 
 }
 
 // heardLine says whether a workflow waits for the retry of a child.
-func heardLine(d *monitor.WorkflowDetail, id int64) act.TextLine {
+func heardLine(d *monitor.WorkflowDetail, id int64) TextLine {
 	if lifecycle.Status(d.Status).Terminal() {
-		return line(act.Warn,
+		return line(Warn,
 			"Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.",
 			d.Execution, d.Status)
 	}
@@ -138,21 +137,21 @@ func heardLine(d *monitor.WorkflowDetail, id int64) act.TextLine {
 			switch {
 			case c.Execution != id:
 			case c.Drawn:
-				return line(act.Warn,
+				return line(Warn,
 					"Workflow %d has gone on from this end (%s is %s) and does not change that: "+
 						"nothing follows from the retry in it.",
 					d.Execution, d.List[i].Name, d.List[i].Status)
 			default:
-				return line(act.Plain, "Task %s of workflow %d waits for the retry instead.", d.List[i].Name,
+				return line(Plain, "Task %s of workflow %d waits for the retry instead.", d.List[i].Name,
 					d.Execution)
 			}
 		}
 	}
-	return line(act.Note, "If workflow %d has gone on from this end, it does not change that.", d.Execution)
+	return line(Note, "If workflow %d has gone on from this end, it does not change that.", d.Execution)
 }
 
 // planAnswer plans to answer an inquiry.
-func (o *Operator) planAnswer(ctx context.Context, request act.Request, plan *act.Plan) error {
+func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) error {
 	id := request.Target.ID
 	d, err := o.reader.Inquiry(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
@@ -164,7 +163,7 @@ func (o *Operator) planAnswer(ctx context.Context, request act.Request, plan *ac
 	form := d.Form()
 	texts := map[string]string{}
 	for name, value := range request.Values {
-		if field, ok := strings.CutPrefix(name, act.FieldAnswer); ok {
+		if field, ok := strings.CutPrefix(name, FieldAnswer); ok {
 			texts[field] = value
 		}
 	}
@@ -180,27 +179,27 @@ func (o *Operator) planAnswer(ctx context.Context, request act.Request, plan *ac
 	if len(problems) > 0 {
 		response = []byte("null") // triage refuses the ended inquiry
 	}
-	answer := triage.AnswerRequest{Inquiry: id, Response: response, As: strings.TrimSpace(request.Values[act.FieldAs])}
+	answer := triage.AnswerRequest{Inquiry: id, Response: response, As: strings.TrimSpace(request.Values[FieldAs])}
 	planned, err := o.triage.PlanAnswer(ctx, answer)
 	if err != nil {
 		return refusal(form, err)
 	}
-	plan.Lines.Add(act.Plain, "%s", planned.Prompt)
-	plan.Lines.Add(act.Plain, "")
-	plan.Lines.Add(act.Good, "%s", string(planned.Public))
+	plan.Lines.Add(Plain, "%s", planned.Prompt)
+	plan.Lines.Add(Plain, "")
+	plan.Lines.Add(Good, "%s", string(planned.Public))
 	if answer.As != "" {
-		plan.Lines.Add(act.Plain, "in the name of %s", answer.As)
+		plan.Lines.Add(Plain, "in the name of %s", answer.As)
 	}
-	plan.Lines.Add(act.Plain, "")
-	plan.Lines.Add(act.Plain, "%s", follows(planned, d))
-	plan.Lines.Add(act.Warn, "An answer is given once and cannot be changed.")
+	plan.Lines.Add(Plain, "")
+	plan.Lines.Add(Plain, "%s", follows(planned, d))
+	plan.Lines.Add(Warn, "An answer is given once and cannot be changed.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
 		answer.Note = reason
 		return o.triage.Answer(ctx, answer)
-	}, func(r *triage.AnswerReceipt) *act.Receipt {
-		return &act.Receipt{
+	}, func(r *triage.AnswerReceipt) *Receipt {
+		return &Receipt{
 			Text:  fmt.Sprintf("Inquiry %d is answered.", id),
-			Lines: act.TextLines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
+			Lines: TextLines{line(Plain, "%s", follows(&r.AnswerPlan, d))},
 			Next:  delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})
@@ -231,7 +230,7 @@ func refusal(form *inquiry.AnswerForm, err error) error {
 	case refused.Reason == triage.AnswerUnfit:
 		return invalid(form.ByField(refused.Mistakes))
 	case refused.Reason == triage.AnswerNotYours, refused.Reason == triage.AnswerUnknown:
-		return &act.InvalidError{Problems: map[string]string{act.FieldAs: refused.Text}}
+		return &InvalidError{Problems: map[string]string{FieldAs: refused.Text}}
 	default:
 		return nothing(refused.Text)
 	}
@@ -241,9 +240,9 @@ func invalid(problems map[string]string) error {
 	fields := make(map[string]string, len(problems))
 	for name, text := range problems {
 		if name != "" {
-			name = act.FieldAnswer + name
+			name = FieldAnswer + name
 		}
 		fields[name] = text
 	}
-	return &act.InvalidError{Problems: fields}
+	return &InvalidError{Problems: fields}
 }

@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"context"
@@ -6,11 +6,10 @@ import (
 
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // planWorker plans an act on a worker.
-func (o *Operator) planWorker(ctx context.Context, request act.Request, plan *act.Plan) error {
+func (o *Operator) planWorker(ctx context.Context, request Request, plan *Plan) error {
 	asked := triage.WorkerRequest{
 		Act:    triage.WorkerAct(request.Kind.Verb()),
 		Worker: strconv.FormatInt(request.Target.ID, 10),
@@ -24,20 +23,20 @@ func (o *Operator) planWorker(ctx context.Context, request act.Request, plan *ac
 	if !planned.Changes {
 		return nothing("it " + planned.Says)
 	}
-	plan.Lines.Add(act.Plain, "%s", sentence("it "+planned.Says))
-	plan.Lines.Add(act.Note, "%s", hasNow(now.Running, now.Unstarted))
+	plan.Lines.Add(Plain, "%s", sentence("it "+planned.Says))
+	plan.Lines.Add(Note, "%s", hasNow(now.Running, now.Unstarted))
 	for _, effect := range planned.Effects {
-		plan.Lines.Add(act.Plain, "%s", effect)
+		plan.Lines.Add(Plain, "%s", effect)
 	}
-	addFirst(&plan.Lines, planned.Takers, "… and %d more", func(t triage.Taker) act.TextLine {
-		return line(act.Note, "  %s can take %d of them", t.Name, t.Executions)
+	addFirst(&plan.Lines, planned.Takers, "… and %d more", func(t triage.Taker) TextLine {
+		return line(Note, "  %s can take %d of them", t.Name, t.Executions)
 	})
 	if planned.Alone > 0 || len(planned.Last) > 0 || asked.Act == triage.ForgetWorker {
 		plan.Word = now.Name // executions would wait or fail without this worker, or the act cannot be undone
 	}
 	if asked.Act == triage.ForgetWorker {
-		plan.Lines.Add(act.Plain, "")
-		plan.Lines.Add(act.Danger,
+		plan.Lines.Add(Plain, "")
+		plan.Lines.Add(Danger,
 			"This cannot be undone. A worker that starts again under this name registers again.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
@@ -64,24 +63,24 @@ func hasNow(running, waiting int64) string {
 	return text + "; " + phrase.Plural(waiting, "waits at it and has not started.", "wait at it and have not started.")
 }
 
-func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
-	receipt := &act.Receipt{
+func workerReceipt(r *triage.WorkerReceipt) *Receipt {
+	receipt := &Receipt{
 		Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit),
 		Unchanged: !r.Changed,
 	}
 	switch {
 	case r.Act == triage.ForgetWorker:
 		if r.Discarded > 0 {
-			receipt.Lines.Add(act.Note, "%s went with its queues",
+			receipt.Lines.Add(Note, "%s went with its queues",
 				phrase.Plural(r.Discarded, "notice or cancel", "notices and cancels"))
 		}
 		return receipt
 	case r.Act == triage.UncordonWorker:
 		return receipt
 	case !r.Settled:
-		receipt.Lines.Add(act.Warn, "Executions that are being assigned may still reach it for some seconds.")
+		receipt.Lines.Add(Warn, "Executions that are being assigned may still reach it for some seconds.")
 	}
-	receipt.Lines.Add(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
+	receipt.Lines.Add(Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
 	receipt.Next = "A, then u gives it work again"
 	if r.Act == triage.DrainWorker && r.After.Running > 0 {
 		receipt.Next = "it is empty when " +

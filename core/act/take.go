@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*triage.TakePlan, error) {
@@ -18,12 +17,12 @@ func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*tria
 }
 
 // planTake plans to take messages from a queue of the broker into the ledger.
-func (o *Operator) planTake(ctx context.Context, request act.Request, plan *act.Plan) error {
-	wish := triage.TakeRequest{Queue: strings.TrimSpace(request.Values[act.FieldQueue])}
-	if text := strings.TrimSpace(request.Values[act.FieldFirst]); text != "" {
+func (o *Operator) planTake(ctx context.Context, request Request, plan *Plan) error {
+	wish := triage.TakeRequest{Queue: strings.TrimSpace(request.Values[FieldQueue])}
+	if text := strings.TrimSpace(request.Values[FieldFirst]); text != "" {
 		first, err := strconv.Atoi(text)
 		if err != nil || first < 1 {
-			return &act.InvalidError{Problems: map[string]string{act.FieldFirst: "a number, 1 or more"}}
+			return &InvalidError{Problems: map[string]string{FieldFirst: "a number, 1 or more"}}
 		}
 		wish.First = first
 	}
@@ -32,20 +31,20 @@ func (o *Operator) planTake(ctx context.Context, request act.Request, plan *act.
 		return err
 	}
 	plan.Title, plan.Word = "Take "+deadLetters(planned.Bound), wordFor(planned.Bound, "take %d", planned.Bound)
-	plan.Lines.Add(act.Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
+	plan.Lines.Add(Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
 		phrase.Plural(planned.Ready, "message is", "messages are"), planned.Queue,
 		phrase.Plural(planned.Consumers, "consumer", "consumers"), planned.Bound)
 	if planned.Bound == 0 {
 		return nothing("nothing lies there")
 	}
 	if planned.Consumers > 0 {
-		plan.Lines.Add(act.Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
+		plan.Lines.Add(Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
 	}
-	plan.Lines.Add(act.Plain, "limit    the first %s there now; later ones stay",
+	plan.Lines.Add(Plain, "limit    the first %s there now; later ones stay",
 		phrase.Plural(planned.Bound, "message", "messages"))
-	plan.Lines.Add(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
+	plan.Lines.Add(Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
 		planned.Bound/int(planned.Rate)+1)
-	plan.Lines.Add(act.Note,
+	plan.Lines.Add(Note,
 		"safety   each row is committed before its message is acknowledged; no message is returned on purpose")
 	plan.Lines = append(plan.Lines, o.limitLine(ctx, planned))
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
@@ -61,51 +60,51 @@ func (o *Operator) planTake(ctx context.Context, request act.Request, plan *act.
 }
 
 // limitLine warns of messages that an interrupted run returns to a queue with a delivery limit.
-func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.TextLine {
+func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) TextLine {
 	at := fmt.Sprintf("A run that is cut returns at most %d messages", triage.TakePrefetch)
 	b, err := o.reader.Broker(ctx)
 	if err != nil {
-		return line(act.Note, "cut      %s; whether the queue limits deliveries is unknown.", at)
+		return line(Note, "cut      %s; whether the queue limits deliveries is unknown.", at)
 	}
 	q, ok := b.Queue(planned.Queue)
 	switch {
 	case !ok || q.Type != "quorum":
-		return line(act.Note, "cut      %s.", at)
+		return line(Note, "cut      %s.", at)
 	case q.DeliveryLimit == nil:
-		return line(act.Warn, "▲ %s, one delivery more for each. "+
+		return line(Warn, "▲ %s, one delivery more for each. "+
 			"RabbitMQ 4 drops a message after 20 unless the queue says otherwise.", at)
 	case *q.DeliveryLimit < 0:
-		return line(act.Note, "cut      %s; the queue has no delivery limit.", at)
+		return line(Note, "cut      %s; the queue has no delivery limit.", at)
 	default:
-		return line(act.Warn, "▲ %s, one delivery more for each: the queue drops a message after %d.", at,
+		return line(Warn, "▲ %s, one delivery more for each: the queue drops a message after %d.", at,
 			*q.DeliveryLimit)
 	}
 }
 
-func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
-	receipt := &act.Receipt{
+func takeReceipt(r *triage.TakeReceipt) *Receipt {
+	receipt := &Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
 		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit),
 	}
 	switch {
 	case r.Lost != "":
-		receipt.Lines.Add(act.Warn, "▲ %d had left the queue; %s", r.Absent, r.Lost)
+		receipt.Lines.Add(Warn, "▲ %d had left the queue; %s", r.Absent, r.Lost)
 	case r.Absent > 0:
-		receipt.Lines.Add(act.Note, "%d had left the queue, which has other consumers", r.Absent)
+		receipt.Lines.Add(Note, "%d had left the queue, which has other consumers", r.Absent)
 	}
 	after := "unknown"
 	if r.After >= 0 {
 		after = strconv.Itoa(r.After)
 	}
-	receipt.Lines.Add(act.Plain, "%s, %d known, %s; %s %d → %s",
+	receipt.Lines.Add(Plain, "%s, %d known, %s; %s %d → %s",
 		phrase.Plural(r.New, "new row", "new rows"), r.Known, phrase.Plural(r.Probes, "probe", "probes"),
 		r.Queue, r.Before, after)
 	if r.Stopped != "" {
-		receipt.Lines.Add(act.Warn, "%s", sentence("stopped: "+r.Stopped))
+		receipt.Lines.Add(Warn, "%s", sentence("stopped: "+r.Stopped))
 		receipt.Next = "the same again goes on"
 	}
 	if r.New > 0 && r.New == len(r.Matched) {
-		receipt.Undo = ofDeadLetters(act.ReturnDeadLetters, r.Matched...)
+		receipt.Undo = ofDeadLetters(ReturnDeadLetters, r.Matched...)
 		if receipt.Next == "" {
 			receipt.Next = "u puts them back"
 		}
@@ -114,16 +113,16 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 }
 
 // planPurgeBroker plans to purge the queue of dead letters on the broker.
-func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act.Plan) error {
+func (o *Operator) planPurgeBroker(ctx context.Context, _ Request, plan *Plan) error {
 	planned, err := o.readTake(ctx, triage.TakeRequest{})
 	if err != nil {
 		return err
 	}
 	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
-	plan.Lines.Add(act.Danger, "The broker deletes all that is ready, %s now, and what arrives meanwhile.",
+	plan.Lines.Add(Danger, "The broker deletes all that is ready, %s now, and what arrives meanwhile.",
 		phrase.Plural(planned.Ready, "message", "messages"))
-	plan.Lines.Add(act.Danger, "No row is written. Nothing brings them back.")
-	plan.Lines.Add(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
+	plan.Lines.Add(Danger, "No row is written. Nothing brings them back.")
+	plan.Lines.Add(Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
 		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: S takes them",
 			planned.Ready, triage.PurgeOffered))
@@ -136,8 +135,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 			return nil, errors.Join(err, errPurgeUnknown)
 		}
 		return r, nil
-	}, func(r *triage.BrokerPurge) *act.Receipt {
-		return &act.Receipt{
+	}, func(r *triage.BrokerPurge) *Receipt {
+		return &Receipt{
 			Text: fmt.Sprintf("The broker deleted %s; before %d, after %d.",
 				phrase.Plural(r.Removed, "message", "messages"), r.Before, r.After),
 			// Others left the queue in another way.

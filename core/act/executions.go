@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"context"
@@ -10,30 +10,29 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // planCancel plans to cancel an execution, or its whole tree.
-func (o *Operator) planCancel(ctx context.Context, request act.Request, plan *act.Plan) error {
-	id, tree := request.Target.ID, request.Kind == act.CancelTree
+func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) error {
+	id, tree := request.Target.ID, request.Kind == CancelTree
 	planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}, Tree: tree})
 	if err != nil {
 		return err
 	}
 	if tree {
 		plan.Title = "Cancel the tree of execution " + strconv.FormatInt(id, 10)
-		plan.Lines.Add(act.Plain, "%s: it, and what it has started that has not ended.",
+		plan.Lines.Add(Plain, "%s: it, and what it has started that has not ended.",
 			phrase.Plural(planned.Acted(), "execution", "executions"))
 	}
 	if err := sayCancelled(plan, planned); err != nil {
 		return err
 	}
-	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(Plain, "")
 	if planned.Asked > 0 {
-		plan.Lines.Add(act.Note,
+		plan.Lines.Add(Note,
 			"Workers are asked to stop running executions, and record how they end. A workflow ends with its last task.")
 	}
-	plan.Lines.Add(act.Danger, "This cannot be undone. Cancelled executions are not retried automatically.")
+	plan.Lines.Add(Danger, "This cannot be undone. Cancelled executions are not retried automatically.")
 	plan.Word = wordFor(planned.Acted(), "cancel %d", planned.Acted())
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		planned.Reason = reason
@@ -43,7 +42,7 @@ func (o *Operator) planCancel(ctx context.Context, request act.Request, plan *ac
 }
 
 // sayCancelled describes what happens to each execution, or why there is nothing to cancel.
-func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
+func sayCancelled(plan *Plan, planned *triage.CancelPlan) error {
 	addFirst(&plan.Lines, planned.Executions, "… and %d more", cancelLine)
 	switch {
 	case planned.Acted() > 0:
@@ -57,7 +56,7 @@ func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
 	}
 }
 
-func cancelLine(r triage.CancelResult) act.TextLine {
+func cancelLine(r triage.CancelResult) TextLine {
 	name := strconv.FormatInt(r.Acting(), 10) + " " + r.ActionRef
 	if r.Retry != 0 {
 		name += fmt.Sprintf(" (repeats %d)", r.ID)
@@ -68,23 +67,23 @@ func cancelLine(r triage.CancelResult) act.TextLine {
 		if r.WorkerGone {
 			text += ", its worker " + r.WorkerName + " does not answer"
 		}
-		return line(act.Plain, "%s", text)
+		return line(Plain, "%s", text)
 	case triage.CancelAsked:
 		if r.WorkerID == 0 {
-			return line(act.Plain, "%s  %s → canceling, it ends when the last of its tasks has ended", name, r.Was)
+			return line(Plain, "%s  %s → canceling, it ends when the last of its tasks has ended", name, r.Was)
 		}
-		return line(act.Plain, "%s  %s → canceling, worker %s is asked to stop it", name, r.Was, r.WorkerName)
+		return line(Plain, "%s  %s → canceling, worker %s is asked to stop it", name, r.Was, r.WorkerName)
 	case triage.CancelEnded:
-		return line(act.Note, "%s  had ended: %s", name, r.Was)
+		return line(Note, "%s  had ended: %s", name, r.Was)
 	case triage.CancelMissing:
-		return line(act.Warn, "%d  there is no such execution", r.ID)
+		return line(Warn, "%d  there is no such execution", r.ID)
 	default:
-		return line(act.Warn, "%s  %s", name, r.Outcome)
+		return line(Warn, "%s  %s", name, r.Outcome)
 	}
 }
 
-func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
-	receipt := &act.Receipt{Audits: audits(r.Audit)}
+func cancelReceipt(r *triage.CancelReceipt) *Receipt {
+	receipt := &Receipt{Audits: audits(r.Audit)}
 	switch {
 	case r.Acted() == 0:
 		receipt.Text, receipt.Unchanged = "Nothing was stopped: it had ended.", true
@@ -97,7 +96,7 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	}
 	if r.Moving > 0 {
 		receipt.Partly = true
-		receipt.Lines.Add(act.Warn, "%d changed under every try: the same again is safe", r.Moving)
+		receipt.Lines.Add(Warn, "%d changed under every try: the same again is safe", r.Moving)
 	}
 	if r.Outcome == "interrupted" || r.Outcome == "failed" {
 		receipt.Partly, receipt.Next = true, "the same again goes on where it stopped"
@@ -107,18 +106,18 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 		receipt.Next = "it is canceling until its worker says how it ended, or its last task has ended"
 	}
 	if text := delivered(r.Sent); text != "" {
-		receipt.Lines.Add(act.Note, "%s", text)
+		receipt.Lines.Add(Note, "%s", text)
 	}
 	return receipt
 }
 
 // planRetry plans to retry an ended execution, workflow or task.
-func (o *Operator) planRetry(ctx context.Context, request act.Request, plan *act.Plan) error {
+func (o *Operator) planRetry(ctx context.Context, request Request, plan *Plan) error {
 	id := request.Target.ID
 	switch request.Kind {
-	case act.RetryTask:
+	case RetryTask:
 		plan.Title = "Retry execution " + strconv.FormatInt(id, 10)
-	case act.RetryWorkflow:
+	case RetryWorkflow:
 		plan.Title = "Begin workflow " + strconv.FormatInt(id, 10) + " anew"
 	default:
 	}
@@ -134,7 +133,7 @@ func (o *Operator) planRetry(ctx context.Context, request act.Request, plan *act
 		return err
 	}
 	facts := explain.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
-	if request.Kind != act.RetryTask && detail.Parent != nil { // heardLine says more about tasks
+	if request.Kind != RetryTask && detail.Parent != nil { // heardLine says more about tasks
 		parent, err := o.reader.Execution(ctx, *detail.Parent)
 		switch {
 		case err == nil:
@@ -144,17 +143,17 @@ func (o *Operator) planRetry(ctx context.Context, request act.Request, plan *act
 		}
 	}
 	assessed := explain.EvaluateRetry(facts)
-	plan.Lines.Add(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
+	plan.Lines.Add(Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
 		phrase.Plural(len(attempts), "attempt", "attempts"))
 	if why := explain.Refusal(assessed); why != "" {
 		return nothing(why)
 	}
-	plan.Lines.Add(act.Plain,
+	plan.Lines.Add(Plain,
 		"A new execution with the same parameters is requested at once; it joins its queue like any other.")
-	plan.Lines.Add(act.Note, "This one stays as it is. The limit of retries binds the engine, not people.")
+	plan.Lines.Add(Note, "This one stays as it is. The limit of retries binds the engine, not people.")
 	for _, c := range assessed {
 		if c.Standing == explain.RetryMinded {
-			plan.Lines.Add(act.Warn, "%s", sentence(c.Text))
+			plan.Lines.Add(Warn, "%s", sentence(c.Text))
 		}
 	}
 	if err := o.sayPaused(ctx, &plan.Lines, map[string]bool{detail.ActionRef: true}); err != nil {
@@ -162,9 +161,9 @@ func (o *Operator) planRetry(ctx context.Context, request act.Request, plan *act
 	}
 	plan.Run = does(o.retries(id), retryReceipt)
 	switch {
-	case request.Kind == act.RetryWorkflow:
-		plan.Lines.Add(act.Warn, "All its tasks run again, also completed ones.")
-	case request.Kind == act.RetryTask && detail.Parent != nil:
+	case request.Kind == RetryWorkflow:
+		plan.Lines.Add(Warn, "All its tasks run again, also completed ones.")
+	case request.Kind == RetryTask && detail.Parent != nil:
 		d, err := o.workflow(ctx, *detail.Parent)
 		if _, none := errors.AsType[nothing](err); none {
 			return nil
@@ -183,8 +182,8 @@ func (o *Operator) retries(id int64) func(ctx context.Context, reason string) (*
 	}
 }
 
-func retryReceipt(r *triage.RetryReceipt) *act.Receipt {
-	return &act.Receipt{
+func retryReceipt(r *triage.RetryReceipt) *Receipt {
+	return &Receipt{
 		Text: repeated(r), Next: fmt.Sprintf(":e %d opens it", r.Execution), Audits: audits(r.Audit),
 	}
 }

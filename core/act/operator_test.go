@@ -1,4 +1,4 @@
-package operator_test
+package act_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/lifecycle"
@@ -18,8 +19,6 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/operator"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -30,21 +29,21 @@ func (noRelay) Published(int64, []outbox.Message) {}
 
 // bundle is a database with an operator on it.
 type bundle struct {
-	*operator.Operator
+	*act.Operator
 	t     *testing.T
 	store *store.Store
 }
 
-func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
+func setup(t *testing.T, change ...func(*act.Config)) *bundle {
 	t.Helper()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	var cfg operator.Config
+	var cfg act.Config
 	for _, c := range change {
 		c(&cfg)
 	}
 	connected := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
 	return &bundle{
-		Operator: operator.New(cfg, connected,
+		Operator: act.New(cfg, connected,
 			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)),
 		t: t, store: st,
 	}
@@ -305,7 +304,7 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 	t.Parallel()
 	url := testkit.VHost(t)
 	var b *bundle
-	b = setup(t, func(c *operator.Config) {
+	b = setup(t, func(c *act.Config) {
 		c.WithBroker = func(ctx context.Context) (*triage.Triage, func(), error) {
 			link := broker.New(broker.Config{URL: url, ConnectionName: t.Name()}, testkit.Logger(t),
 				broker.NewMetrics(nil))
@@ -325,7 +324,7 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 
 func TestMissingTargetsAreOneSentence(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *operator.Config) {
+	b := setup(t, func(c *act.Config) {
 		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }
 	})
 	_, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})

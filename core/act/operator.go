@@ -1,7 +1,7 @@
 // Package operator plans and runs the dashboard's acts through core/triage, and describes them in plans and receipts.
 // It has no rules of its own: triage decides what is allowed. A plan reads without locks; running it checks
 // everything again under locks.
-package operator
+package act
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // Reader reads additional facts for plans; *alerting.Reader is one.
@@ -52,48 +51,48 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 }
 
 // planner fills in the plan of one kind of act. If there is nothing to run, it returns a nothing.
-type planner func(o *Operator, ctx context.Context, request act.Request, plan *act.Plan) error
+type planner func(o *Operator, ctx context.Context, request Request, plan *Plan) error
 
 // nothing is an error that says why there is nothing to run.
 type nothing string
 
 func (n nothing) Error() string { return string(n) }
 
-var planners = map[act.Kind]planner{
-	act.CancelExecution:       (*Operator).planCancel,
-	act.CancelTree:            (*Operator).planCancel,
-	act.RetryExecution:        (*Operator).planRetry,
-	act.FrontExecution:        (*Operator).planMove,
-	act.LaneExecution:         (*Operator).planMove,
-	act.PutBackExecutions:     (*Operator).planMove,
-	act.PauseQueue:            (*Operator).planOverride,
-	act.ResumeQueue:           (*Operator).planOverride,
-	act.LimitQueue:            (*Operator).planOverride,
-	act.ResetQueue:            (*Operator).planOverride,
-	act.ClearQueue:            (*Operator).planClear,
-	act.RepairQueue:           (*Operator).planRepair,
-	act.CordonWorker:          (*Operator).planWorker,
-	act.UncordonWorker:        (*Operator).planWorker,
-	act.DrainWorker:           (*Operator).planWorker,
-	act.ForgetWorker:          (*Operator).planWorker,
-	act.PauseWorkflow:         (*Operator).planPause,
-	act.ResumeWorkflow:        (*Operator).planPause,
-	act.CancelWorkflow:        (*Operator).planCancelWorkflow,
-	act.RetryWorkflow:         (*Operator).planRetry,
-	act.RetryTask:             (*Operator).planRetry,
-	act.AnswerInquiry:         (*Operator).planAnswer,
-	act.RequeueDeadLetter:     (*Operator).planRequeue,
-	act.DiscardDeadLetter:     (*Operator).planDiscard,
-	act.DiscardAllDeadLetters: (*Operator).planDiscardAll,
-	act.SendDeadLetters:       (*Operator).planSend,
-	act.UndoDeadLetters:       (*Operator).planUndo,
-	act.ReturnDeadLetters:     (*Operator).planReturn,
-	act.TakeDeadLetters:       (*Operator).planTake,
-	act.PurgeBroker:           (*Operator).planPurgeBroker,
+var planners = map[Kind]planner{
+	CancelExecution:       (*Operator).planCancel,
+	CancelTree:            (*Operator).planCancel,
+	RetryExecution:        (*Operator).planRetry,
+	FrontExecution:        (*Operator).planMove,
+	LaneExecution:         (*Operator).planMove,
+	PutBackExecutions:     (*Operator).planMove,
+	PauseQueue:            (*Operator).planOverride,
+	ResumeQueue:           (*Operator).planOverride,
+	LimitQueue:            (*Operator).planOverride,
+	ResetQueue:            (*Operator).planOverride,
+	ClearQueue:            (*Operator).planClear,
+	RepairQueue:           (*Operator).planRepair,
+	CordonWorker:          (*Operator).planWorker,
+	UncordonWorker:        (*Operator).planWorker,
+	DrainWorker:           (*Operator).planWorker,
+	ForgetWorker:          (*Operator).planWorker,
+	PauseWorkflow:         (*Operator).planPause,
+	ResumeWorkflow:        (*Operator).planPause,
+	CancelWorkflow:        (*Operator).planCancelWorkflow,
+	RetryWorkflow:         (*Operator).planRetry,
+	RetryTask:             (*Operator).planRetry,
+	AnswerInquiry:         (*Operator).planAnswer,
+	RequeueDeadLetter:     (*Operator).planRequeue,
+	DiscardDeadLetter:     (*Operator).planDiscard,
+	DiscardAllDeadLetters: (*Operator).planDiscardAll,
+	SendDeadLetters:       (*Operator).planSend,
+	UndoDeadLetters:       (*Operator).planUndo,
+	ReturnDeadLetters:     (*Operator).planReturn,
+	TakeDeadLetters:       (*Operator).planTake,
+	PurgeBroker:           (*Operator).planPurgeBroker,
 }
 
 // Plan describes the changes of a request. It locks and writes nothing.
-func (o *Operator) Plan(ctx context.Context, request act.Request) (*act.Plan, error) {
+func (o *Operator) Plan(ctx context.Context, request Request) (*Plan, error) {
 	plan, err := o.plan(ctx, request)
 	if err != nil {
 		return nil, o.explain(err, false)
@@ -101,7 +100,7 @@ func (o *Operator) Plan(ctx context.Context, request act.Request) (*act.Plan, er
 	return plan, nil
 }
 
-func (o *Operator) plan(ctx context.Context, request act.Request) (*act.Plan, error) {
+func (o *Operator) plan(ctx context.Context, request Request) (*Plan, error) {
 	planner, known := planners[request.Kind]
 	if !known {
 		return nil, fmt.Errorf("%s is not something that can be done from here", request.Kind)
@@ -111,7 +110,7 @@ func (o *Operator) plan(ctx context.Context, request act.Request) (*act.Plan, er
 	if len(request.Targets) > 0 && of != "dead letter" && moves[request.Kind] == "" {
 		planner = (*Operator).planMarked
 	}
-	plan := &act.Plan{
+	plan := &Plan{
 		Request: request, Title: fmt.Sprintf("%s %s %d", capital(request.Kind.Verb()), of, request.Target.ID),
 	}
 	err := planner(o, ctx, request, plan)
@@ -123,8 +122,8 @@ func (o *Operator) plan(ctx context.Context, request act.Request) (*act.Plan, er
 
 // Run runs a plan of this operator once.
 func (o *Operator) Run(
-	ctx context.Context, plan *act.Plan, reason string, progress *act.Progress,
-) (*act.Receipt, error) {
+	ctx context.Context, plan *Plan, reason string, progress *Progress,
+) (*Receipt, error) {
 	if plan.Run == nil {
 		return nil, errors.New("this plan cannot be run")
 	}
@@ -134,7 +133,7 @@ func (o *Operator) Run(
 
 // explain explains an error. A refusal explains itself.
 func (o *Operator) explain(err error, ran bool) error {
-	_, invalid := errors.AsType[*act.InvalidError](err)
+	_, invalid := errors.AsType[*InvalidError](err)
 	_, locked := errors.AsType[*triage.LockedError](err)
 	if err == nil || invalid || locked || triage.Refused(err) || o.cfg.Explain == nil {
 		return err
@@ -143,8 +142,8 @@ func (o *Operator) explain(err error, ran bool) error {
 }
 
 // does makes the run of a plan from an act of triage and its receipt.
-func does[R any](do func(ctx context.Context, reason string) (*R, error), says func(r *R) *act.Receipt) act.Run {
-	return func(ctx context.Context, reason string) (*act.Receipt, error) {
+func does[R any](do func(ctx context.Context, reason string) (*R, error), says func(r *R) *Receipt) Run {
+	return func(ctx context.Context, reason string) (*Receipt, error) {
 		r, err := do(ctx, reason)
 		if r == nil {
 			return nil, err
@@ -181,12 +180,12 @@ func wordFor(n int, format string, args ...any) string {
 const maxNamed = 8
 
 // addFirst adds a line for each of the first rows, and counts the rest.
-func addFirst[T any](lines *act.TextLines, list []T, more string, say func(T) act.TextLine) {
+func addFirst[T any](lines *TextLines, list []T, more string, say func(T) TextLine) {
 	for _, one := range list[:min(len(list), maxNamed)] {
 		*lines = append(*lines, say(one))
 	}
 	if n := len(list) - maxNamed; n > 0 {
-		lines.Add(act.Note, more, n)
+		lines.Add(Note, more, n)
 	}
 }
 
@@ -201,8 +200,8 @@ func namesOf(names []string, more string) string {
 	return strings.Join(names, ", ")
 }
 
-func line(tone act.Tone, format string, args ...any) act.TextLine {
-	return act.TextLine{Tone: tone, Text: fmt.Sprintf(format, args...)}
+func line(tone Tone, format string, args ...any) TextLine {
+	return TextLine{Tone: tone, Text: fmt.Sprintf(format, args...)}
 }
 
 // outcome counts the planned rows by their results.

@@ -1,14 +1,14 @@
-package operator_test
+package act_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // deadLetter stores a waiting dead letter of a dispatch.
