@@ -1,13 +1,11 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
@@ -15,15 +13,6 @@ import (
 )
 
 func deadLetters(n int) string { return phrase.Plural(n, "dead letter", "dead letters") }
-
-// ofDeadLetters requests an act on dead letters by their ids.
-func ofDeadLetters(kind Kind, ids ...int64) *Request {
-	request := &Request{Kind: kind, Target: Target{Name: deadLetters(len(ids))}}
-	for _, id := range ids {
-		request.Targets = append(request.Targets, Target{ID: id})
-	}
-	return request
-}
 
 // deadLetter reads a dead letter and begins its plan.
 func (o *Operator) deadLetter(ctx context.Context, request Request, plan *Plan) (*monitor.LedgerDetail, error) {
@@ -70,6 +59,19 @@ func (o *Operator) wanted(
 	return kept, nil
 }
 
+// open begins the plan of an act on waiting dead letters.
+func (o *Operator) open(ctx context.Context, request Request, plan *Plan) (open chosen, err error) {
+	if open, err = o.wanted(ctx, request, plan, (*monitor.LedgerEntry).Open); err != nil {
+		return nil, err
+	}
+	all := len(request.All())
+	plan.Lines.Add(Plain, "%d chosen: %d wait, %d are decided or gone", all, len(open), all-len(open))
+	if len(open) == 0 {
+		return nil, nothing("none of them waits")
+	}
+	return open, nil
+}
+
 // chosen are dead letters of a plan.
 type chosen []monitor.LedgerEntry
 
@@ -96,20 +98,8 @@ func (c chosen) sayNotKept(plan *Plan) {
 	})
 }
 
-// sayProblems describes why a requeue would be in vain.
-func (c chosen) sayProblems(plan *Plan) {
-	by := map[string]int{}
-	for i := range c {
-		by[c[i].Verdict.Problem]++
-	}
-	addFirst(&plan.Lines, slices.Sorted(maps.Keys(by)), "▲ … and %d more", func(problem string) TextLine {
-		return line(Warn, "▲ %d of %d: %s", by[problem], len(c), problem)
-	})
-}
-
-func (o *Operator) runs(
-	kind Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
-) Run {
+// runs makes the run of a plan from a run of triage.
+func (o *Operator) runs(kind Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error)) Run {
 	return does(do, func(r *triage.RunReceipt) *Receipt {
 		receipt := o.runReceipt(r)
 		receipt.Text = capital(kind.Verb()) + ": " + receipt.Text
@@ -117,337 +107,26 @@ func (o *Operator) runs(
 	})
 }
 
-// planRequeue plans to requeue a dead letter.
-func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan) error {
-	if len(request.Targets) > 0 {
-		return o.planRequeueMany(ctx, request, plan)
-	}
-	deadLetter, err := o.deadLetter(ctx, request, plan)
-	if err != nil {
-		return err
-	}
-	one := chosen{deadLetter.LedgerEntry}
-	verdict := one[0].Verdict
-	if verdict.Requeue == monitor.RequeueRefused {
-		return nothing(verdict.Why)
-	}
-	requeue := o.triage.RequeueIfUseful
-	if verdict.Advice == monitor.AdviseRequeue {
-		plan.Lines.Add(Plain, "%s", sentence(verdict.Why))
-	} else {
-		plan.Lines.Add(Warn, "%s", sentence(verdict.Why))
-		if verdict.Advice != monitor.AdviseFix {
-			plan.Lines.Add(Warn, "Better: %s.", verdict.Advice)
+// one makes the run of an act on one row from a run of triage, so that a refusal is its error. unchanged is the reason
+// why the row stays as it is if no step says so.
+func (o *Operator) one(
+	request Request, unchanged string, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
+) Run {
+	run := o.runs(request.Kind, do)
+	return func(ctx context.Context, reason string) (*Receipt, error) {
+		receipt, err := run(ctx, reason)
+		if err != nil {
+			return nil, err
 		}
-		plan.Word = "anyway"
-		requeue = o.triage.Requeue // the operator confirms that it is not advised
-	}
-	if verdict.Requeue == monitor.RequeueSends {
-		if verdict.Unknown != "" {
-			plan.Lines.Add(Note, "Whether the broker accepts it there is unknown: %s", verdict.Unknown)
-		}
-		one.sayNotKept(plan)
-		plan.Lines.Add(Note, "The message may arrive twice if it was sent already; it cannot be lost.")
-	} else {
-		plan.Lines.Add(Note,
-			"The dispatch itself is never sent again, since that could start the execution twice.")
-	}
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
-		return requeue(ctx, request.Target.ID, reason)
-	}, func(r *triage.RequeueReceipt) *Receipt {
-		if r.Repeated != nil {
-			return &Receipt{
-				Text: repeated(r.Repeated), Next: "3, then enter shows how it goes", Audits: audits(r.Audit),
+		r, _ := receipt.Data.(*triage.RunReceipt)
+		for _, note := range r.Notes {
+			if note.Failed || triage.Refused(note.Err) {
+				return nil, note.Err
 			}
 		}
-		return &Receipt{
-			Text: "It is sent again to " + phrase.Destination(r.Exchange, r.RoutingKey) + ".",
-			Next: delivered(r.Sent), Audits: audits(r.Audit),
+		if r.Done == 0 {
+			return nil, nothing(request.subject() + " " + unchanged)
 		}
-	})
-	return nil
-}
-
-// insteadOf explains for each advice why dead letters are not requeued.
-var insteadOf = []struct{ advice, why string }{
-	{monitor.AdviseFix, "they would end here again; mend the cause, or mark only these and type the word"},
-	{monitor.AdviseDiscard, "their executions have ended; discard them"},
-	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
-	{monitor.AdviseSend, "the broker refuses them where they were sent to; send them elsewhere (M)"},
-	{monitor.AdviseRetry, "their executions have been repeated; retry the newest"},
-	{monitor.AdviseWait, "the engine is about to decide; wait"},
-	{monitor.AdviseNothing, "they are decided"},
-}
-
-// planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included, or if all
-// would end here again, all of them with a word.
-func (o *Operator) planRequeueMany(ctx context.Context, request Request, plan *Plan) error {
-	by, found, unknown := map[string]int{}, 0, map[string]int{}
-	all, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
-		found++
-		by[l.Verdict.Advice]++
-		if l.Verdict.Unknown != "" {
-			unknown[l.Verdict.Unknown]++
-		}
-		return l.Verdict.Possible()
-	})
-	if err != nil {
-		return err
+		return receipt, nil
 	}
-	again := found > 0 && by[monitor.AdviseFix] == found
-	var twins int
-	repeats := map[int64]bool{}
-	kept := slices.DeleteFunc(all, func(l monitor.LedgerEntry) bool {
-		if l.Verdict.Advice == monitor.AdviseFix && !again {
-			return true
-		}
-		if l.Verdict.Requeue != monitor.RequeueRepeats {
-			return false
-		}
-		twin := repeats[*l.Execution]
-		if repeats[*l.Execution] = true; twin {
-			twins++
-		}
-		return twin
-	})
-	ids := kept.ids()
-	plan.Title, plan.Word = "Requeue "+deadLetters(len(ids)), wordFor(len(ids), "requeue %d", len(ids))
-	plan.Lines.Add(Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
-	var anyway []int64
-	if again {
-		anyway, plan.Word, by = ids, fmt.Sprintf("anyway %d", len(ids)), nil
-		kept.sayProblems(plan)
-	}
-	for _, instead := range insteadOf {
-		if n := by[instead.advice]; n > 0 {
-			plan.Lines.Add(Note, "  %d cannot usefully be requeued: %s", n, instead.why)
-		}
-	}
-	if twins > 0 {
-		plan.Lines.Add(Note, "  %d are about executions that others of them repeat: discard them afterwards", twins)
-	}
-	if gone := len(request.Targets) - found; gone > 0 {
-		plan.Lines.Add(Note, "  %d are not in the ledger any more", gone)
-	}
-	if len(ids) == 0 {
-		plan.Title = "Requeue marked dead letters"
-		return nothing(fmt.Sprintf("none of the %d can usefully be requeued", len(request.Targets)))
-	}
-	plan.Lines.Add(Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
-	plan.Lines.Add(Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
-	for _, why := range slices.Sorted(maps.Keys(unknown)) {
-		plan.Lines.Add(Note, "Whether the broker accepts %d of them is unknown: %s", unknown[why], why)
-	}
-	slices.DeleteFunc(slices.Clone(kept), func(l monitor.LedgerEntry) bool {
-		return l.Verdict.Requeue != monitor.RequeueSends
-	}).sayNotKept(plan)
-	plan.Lines.Add(Note,
-		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.RequeueMany(ctx, ids, anyway, reason)
-	})
-	return nil
-}
-
-// planDiscard plans to discard a dead letter, or the marked ones.
-func (o *Operator) planDiscard(ctx context.Context, request Request, plan *Plan) error {
-	if marked := len(request.Targets); marked > 0 {
-		planned, err := o.triage.PlanDiscardOf(ctx, request.IDs())
-		if err != nil {
-			return err
-		}
-		o.discards(plan, planned)
-		plan.DeadLetters = request.IDs()
-		plan.Lines.Add(Plain, "%d marked: %d wait, %d are decided already", marked, planned.DeadLetters,
-			marked-planned.DeadLetters)
-		if planned.DeadLetters == 0 {
-			return nothing("none of them waits")
-		}
-		plan.Lines.Add(Note, "Nothing is repeated or sent. The ledger keeps them, and u makes them undecided again.")
-		return nil
-	}
-	deadLetter, err := o.deadLetter(ctx, request, plan)
-	if err != nil {
-		return err
-	}
-	if !deadLetter.Open() {
-		return nothing("it is decided: " + deadLetter.Decision)
-	}
-	plan.Lines.Add(Plain, "Nothing is done about it. The ledger keeps everything.")
-	if advice := deadLetter.Verdict.Advice; advice != monitor.AdviseDiscard && advice != monitor.AdviseFix {
-		plan.Lines.Add(Warn, "Better: %s, since %s.", deadLetter.Verdict.Advice, deadLetter.Verdict.Why)
-	}
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardReceipt, error) {
-		return o.triage.Discard(ctx, request.Target.ID, reason)
-	}, func(r *triage.DiscardReceipt) *Receipt {
-		return &Receipt{
-			Text:   fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.DeadLetter),
-			Audits: audits(r.Audit), Undo: ofDeadLetters(UndoDeadLetters, r.DeadLetter),
-		}
-	})
-	return nil
-}
-
-func (o *Operator) discards(plan *Plan, planned *triage.DiscardPlan) {
-	plan.Title, plan.DeadLetters = "Discard "+deadLetters(planned.DeadLetters), planned.IDs()
-	plan.Word = wordFor(planned.DeadLetters, "discard %d", planned.DeadLetters)
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardManyReceipt, error) {
-		planned.Note = reason
-		return o.triage.DiscardMany(ctx, planned)
-	}, func(r *triage.DiscardManyReceipt) *Receipt {
-		receipt := &Receipt{
-			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
-				other{r.Left, "still wait"}),
-			Partly: r.Discarded < r.Planned, Audits: audits(r.Audit),
-		}
-		if r.Discarded > 0 {
-			receipt.Undo, receipt.Next = ofDeadLetters(UndoDeadLetters, planned.IDs()...), "u undoes it"
-		}
-		if planned.More || r.Left > 0 {
-			receipt.Next = "the same again goes on"
-		}
-		return receipt
-	})
-}
-
-// planDiscardAll plans to discard all waiting dead letters that match.
-func (o *Operator) planDiscardAll(ctx context.Context, request Request, plan *Plan) error {
-	age, err := OlderThan(request.Values[FieldOlderThan])
-	if err != nil {
-		return err
-	}
-	value := func(name string) string { return strings.TrimSpace(request.Values[name]) }
-	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardRequest{
-		Reason: value(FieldReason), Action: value(FieldAction), Worker: value(FieldWorker), MinAge: age,
-	})
-	if err != nil {
-		return err
-	}
-	o.discards(plan, planned)
-	if planned.DeadLetters == 0 {
-		return nothing("none that waits matches")
-	}
-	plan.Lines.Add(Plain, "%s that wait now and match, %d to %d:",
-		phrase.Plural(planned.DeadLetters, "dead letter", "dead letters"), planned.First, planned.Last)
-	addFirst(&plan.Lines, planned.Groups, "  … and %d more kinds", func(g triage.DiscardGroup) TextLine {
-		return line(Plain, "  %d  %s  %s, the oldest of %s", g.Count, g.Reason, g.Type,
-			g.Oldest.UTC().Format("2006-01-02 15:04Z"))
-	})
-	if planned.More {
-		plan.Lines.Add(Note, "More match than one act takes: these are the oldest.")
-	}
-	plan.Lines.Add(Note, "Later dead letters are not touched.")
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait.")
-	return nil
-}
-
-// planUndo plans to reopen discarded dead letters.
-func (o *Operator) planUndo(ctx context.Context, request Request, plan *Plan) error {
-	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
-		return l.IsDiscarded()
-	})
-	if err != nil {
-		return err
-	}
-	ids := kept.ids()
-	plan.Lines.Add(Plain, "%s open again; the history is kept.",
-		phrase.Plural(len(ids), "dead letter is", "dead letters are"))
-	if len(ids) == 0 {
-		return nothing("none of them was discarded")
-	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.Reopen(ctx, ids, reason)
-	})
-	return nil
-}
-
-// open begins the plan of an act on waiting dead letters.
-func (o *Operator) open(ctx context.Context, request Request, plan *Plan) (open chosen, err error) {
-	if open, err = o.wanted(ctx, request, plan, (*monitor.LedgerEntry).Open); err != nil {
-		return nil, err
-	}
-	all := len(request.All())
-	plan.Lines.Add(Plain, "%d chosen: %d wait, %d are decided or gone", all, len(open), all-len(open))
-	if len(open) == 0 {
-		return nil, nothing("none of them waits")
-	}
-	return open, nil
-}
-
-func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) error {
-	exchange, key := strings.TrimSpace(request.Values[FieldExchange]),
-		strings.TrimSpace(request.Values[FieldKey])
-	open, err := o.open(ctx, request, plan)
-	if err != nil {
-		return err
-	}
-	plan.Lines.Add(Plain, "to       %s", phrase.Destination(exchange, key))
-	back, err := o.sayRoute(ctx, plan, exchange, key)
-	if err != nil {
-		return err
-	}
-	open.sayNotKept(plan)
-	plan.Lines.Add(Note,
-		"A dispatch is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
-	plan.Lines.Add(Note, "safety   each is one transaction with its audit and its message in the outbox")
-	if back {
-		plan.Word = "send back"
-	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.SendDeadLetters(ctx, open.ids(), exchange, key, reason)
-	})
-	return nil
-}
-
-// sayRoute describes where a message would go, or why it must not go there. It reports whether the message can come
-// back as a dead letter.
-func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key string) (back bool, _ error) {
-	route, err := o.reader.Route(ctx, exchange, key)
-	switch {
-	case err != nil:
-		plan.Lines.Add(Warn, "▲ where that leads is unknown: %s", err)
-		return false, nil
-	case route.Refuses() != "":
-		return false, nothing(route.Refuses())
-	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
-		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
-	case route.Unsure:
-		plan.Lines.Add(Warn, "▲ whether it routes to a queue cannot be seen")
-	}
-	if len(route.Queues) > 0 {
-		plan.Lines.Add(Plain, "reaches  %s", strings.Join(route.Queues, ", "))
-	}
-	b, err := o.reader.Broker(ctx)
-	if err != nil {
-		return false, nil //nolint:nilerr // the route is known, only not what happens to a message that dies there
-	}
-	for _, name := range route.Queues {
-		q, ok := b.Queue(name)
-		if !ok || q.DeadLetterExchange == nil {
-			continue
-		}
-		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
-		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
-			back = true
-			plan.Lines.Add(Warn, "▲ what dies in %s comes back as a dead letter", name)
-		}
-	}
-	return back, nil
-}
-
-// planReturn plans to put dead letters back into the queues that they were taken from.
-func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) error {
-	open, err := o.open(ctx, request, plan)
-	if err != nil {
-		return err
-	}
-	open.sayNotKept(plan)
-	plan.Lines.Add(Note,
-		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
-	plan.Lines.Add(Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.ReturnDeadLetters(ctx, open.ids(), reason)
-	})
-	return nil
 }

@@ -6,4 +6,4 @@ import (
 )
 
 // Kinds are all kinds of acts.
-func Kinds() []Kind { return slices.Sorted(maps.Keys(planners)) }
+func Kinds() []Kind { return slices.Sorted(maps.Keys(acts)) }

@@ -102,45 +102,6 @@ func (o *Operator) planMarked(ctx context.Context, request Request, plan *Plan) 
 // holdsBack are the acts that start nothing and disturb no running work.
 var holdsBack = []Kind{PauseQueue, PauseWorkflow, CordonWorker, DrainWorker}
 
-// cancelMarked makes the run that cancels the marked rows as one cancellation.
-func (o *Operator) cancelMarked(plan *Plan, rows *marked) {
-	var ids []int64
-	for _, step := range rows.steps {
-		ids = append(ids, step.Rows...)
-	}
-	plan.Lines.Add(Note, "First all waiting ones are withdrawn, so that none of them starts.")
-	plan.Lines.Add(Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
-	plan.Lines.Add(Note, "Each row is checked again; rows that have ended by then are skipped.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
-		r, err := o.triage.Cancel(ctx,
-			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids, Reason: reason, Paced: true}})
-		if errors.Is(ctx.Err(), context.Canceled) {
-			err = nil // stopped by hand, which the receipt says
-		}
-		return r, err
-	}, func(r *triage.CancelReceipt) *Receipt {
-		done := 0
-		for _, one := range r.Executions {
-			if slices.Contains(ids, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
-				done++
-			}
-		}
-		receipt := cancelReceipt(r)
-		if r.Acted() > 0 {
-			receipt.Lines = slices.Insert(receipt.Lines, 0, line(Plain, "%s", receipt.Text))
-		}
-		receipt.Text = outcome(done, len(ids), "done", other{len(ids) - done - len(r.Left), "changed meanwhile"})
-		receipt.Left, receipt.Partly = r.Left, done < len(ids)
-		switch {
-		case len(r.Left) > 0:
-			receipt.Lines.Add(Warn, "%d were not reached and stay marked.", len(r.Left))
-		case r.Asked > 0:
-			receipt.Next = "they are canceling until their workers say how they ended"
-		}
-		return receipt
-	})
-}
-
 func (o *Operator) runReceipt(r *triage.RunReceipt) *Receipt {
 	receipt := &Receipt{
 		Text:   outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}),
@@ -151,7 +112,7 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *Receipt {
 		receipt.Next = "the same again goes on with those"
 	}
 	for _, note := range r.Notes {
-		tone, text := Note, o.explain(note.Err, true).Error()
+		tone, text := Note, o.explain(&Request{}, note.Err, true).Error()
 		if note.Failed {
 			tone = Danger
 		}
@@ -181,11 +142,11 @@ func (o *Operator) eachMarked(ctx context.Context, request Request, rows *marked
 		case isUnfit:
 			unfit = mistake
 			rows.skip(target, cmp.Or(mistake.Problems[FieldAs], "the answer does not fit it"))
-		case triage.Refused(err):
-			rows.skip(target, err.Error())
 		case err != nil:
 			return err
-		case one.Run == nil:
+		case one.Problem != nil && one.Problem.Kind == Missing:
+			rows.skip(target, "there is no such "+request.Kind.Of())
+		case one.Nothing != "":
 			rows.skip(target, one.Nothing)
 		default:
 			rows.take(request.Kind, target, one)
@@ -250,7 +211,7 @@ func (o *Operator) markedExecutions(ctx context.Context, request Request, rows *
 		if lifecycle.Status(x.Status).HoldsSlot() {
 			running++
 		}
-		rows.add(target, does(o.retries(id), retryReceipt))
+		rows.add(target, o.direct(request.Kind, target))
 	}
 	rows.reach.Add(Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
 		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
@@ -262,6 +223,13 @@ func (o *Operator) markedExecutions(ctx context.Context, request Request, rows *
 		return err
 	}
 	return o.sayUnawaited(ctx, &rows.reach, parents)
+}
+
+// direct is the run of one row whose plan others have made.
+func (o *Operator) direct(kind Kind, target Target) Run {
+	return func(ctx context.Context, reason string) (*Receipt, error) {
+		return o.Do(ctx, Request{Kind: kind, Target: target}, reason)
+	}
 }
 
 func (o *Operator) executions(ctx context.Context, ids []int64) (map[int64]*monitor.Execution, error) {

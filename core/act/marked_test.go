@@ -199,7 +199,7 @@ func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
 	}
 	receipt := b.run(b.planMany(act.CancelExecution, targets))
 	require.Equal(t, "16 of 16 done.", receipt.Text)
-	require.Equal(t, "15 cancelled, 1 asked to stop.", receipt.Lines[0].Text)
+	require.Equal(t, "15 executions cancelled, 1 asked to stop.", receipt.Lines[0].Text)
 	require.Equal(t, []int{1, 16}, []int{
 		testkit.Count(t, b.store, `select count(*) from execution where worker is not null`),
 		testkit.Count(t, b.store, `select count(*) from execution where status = 'cancelled'`),

@@ -1,16 +1,15 @@
-// Package operator plans and runs the dashboard's acts through core/triage, and describes them in plans and receipts.
-// It has no rules of its own: triage decides what is allowed. A plan reads without locks; running it checks
-// everything again under locks.
 package act
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -30,15 +29,16 @@ type Reader interface {
 
 // Config configures an Operator.
 type Config struct {
-	// WithBroker connects a triage to the broker, and returns a function that disconnects it. Nil refuses acts that
-	// need the broker.
+	// WithBroker connects a triage to the broker, and returns a function that disconnects it. Nil takes the triage as
+	// it is.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
 	// Explain explains a database error: ran is false if a plan failed, true if a run failed. Nil keeps errors as
 	// they are.
 	Explain func(err error, ran bool) error
 }
 
-// Operator plans and runs acts. It is safe for concurrent use.
+// Operator plans and runs acts. It is safe for concurrent use. Triage decides what is allowed: a plan reads without
+// locks, and its run checks everything again under locks.
 type Operator struct {
 	cfg    Config
 	triage *triage.Triage
@@ -50,95 +50,121 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 	return &Operator{cfg: cfg, triage: operator, reader: reader}
 }
 
-// planner fills in the plan of one kind of act. If there is nothing to run, it returns a nothing.
+// planner fills in the plan of one kind of act. If the act is refused, or if there is nothing to run, it returns a
+// *Problem.
 type planner func(o *Operator, ctx context.Context, request Request, plan *Plan) error
-
-// nothing is an error that says why there is nothing to run.
-type nothing string
-
-func (n nothing) Error() string { return string(n) }
-
-var planners = map[Kind]planner{
-	CancelExecution:       (*Operator).planCancel,
-	CancelTree:            (*Operator).planCancel,
-	RetryExecution:        (*Operator).planRetry,
-	FrontExecution:        (*Operator).planMove,
-	LaneExecution:         (*Operator).planMove,
-	PutBackExecutions:     (*Operator).planMove,
-	PauseQueue:            (*Operator).planOverride,
-	ResumeQueue:           (*Operator).planOverride,
-	LimitQueue:            (*Operator).planOverride,
-	ResetQueue:            (*Operator).planOverride,
-	ClearQueue:            (*Operator).planClear,
-	RepairQueue:           (*Operator).planRepair,
-	CordonWorker:          (*Operator).planWorker,
-	UncordonWorker:        (*Operator).planWorker,
-	DrainWorker:           (*Operator).planWorker,
-	ForgetWorker:          (*Operator).planWorker,
-	PauseWorkflow:         (*Operator).planPause,
-	ResumeWorkflow:        (*Operator).planPause,
-	CancelWorkflow:        (*Operator).planCancelWorkflow,
-	RetryWorkflow:         (*Operator).planRetry,
-	RetryTask:             (*Operator).planRetry,
-	AnswerInquiry:         (*Operator).planAnswer,
-	RequeueDeadLetter:     (*Operator).planRequeue,
-	DiscardDeadLetter:     (*Operator).planDiscard,
-	DiscardAllDeadLetters: (*Operator).planDiscardAll,
-	SendDeadLetters:       (*Operator).planSend,
-	UndoDeadLetters:       (*Operator).planUndo,
-	ReturnDeadLetters:     (*Operator).planReturn,
-	TakeDeadLetters:       (*Operator).planTake,
-	PurgeBroker:           (*Operator).planPurgeBroker,
-}
 
 // Plan describes the changes of a request. It locks and writes nothing.
 func (o *Operator) Plan(ctx context.Context, request Request) (*Plan, error) {
 	plan, err := o.plan(ctx, request)
 	if err != nil {
-		return nil, o.explain(err, false)
+		return nil, o.explain(&request, err, false)
 	}
 	return plan, nil
 }
 
 func (o *Operator) plan(ctx context.Context, request Request) (*Plan, error) {
-	planner, known := planners[request.Kind]
+	act, known := acts[request.Kind]
 	if !known {
 		return nil, fmt.Errorf("%s is not something that can be done from here", request.Kind)
 	}
-	of := strings.ReplaceAll(request.Kind.Of(), "_", " ")
-	// Dead letters and moves have plans of their own for many.
-	if len(request.Targets) > 0 && of != "dead letter" && moves[request.Kind] == "" {
+	plan := &Plan{
+		Request: request,
+		Title:   fmt.Sprintf("%s %s %d", capital(request.Kind.Verb()), request.Kind.Of(), request.Target.ID),
+	}
+	planner := act.plan
+	switch {
+	case len(request.Targets) == 0 || act.whole:
+	case request.Named:
+		planner = (*Operator).planNamed
+	case request.Kind.Of() != "dead letter": // they have plans of their own for many
 		planner = (*Operator).planMarked
 	}
-	plan := &Plan{
-		Request: request, Title: fmt.Sprintf("%s %s %d", capital(request.Kind.Verb()), of, request.Target.ID),
-	}
-	err := planner(o, ctx, request, plan)
-	if why, ok := errors.AsType[nothing](err); ok {
-		plan.Nothing, plan.Run, err = string(why), nil, nil
+	err := o.problem(&request, planner(o, ctx, request, plan))
+	if why, ok := errors.AsType[*Problem](err); ok && why.Kind <= Missing {
+		plan.Nothing, plan.Problem, err = why.Text, why, nil
 	}
 	return plan, err
 }
 
-// Run runs a plan of this operator once.
+// Run runs a plan of this operator once. progress may be nil.
 func (o *Operator) Run(
 	ctx context.Context, plan *Plan, reason string, progress *Progress,
 ) (*Receipt, error) {
 	if plan.Run == nil {
 		return nil, errors.New("this plan cannot be run")
 	}
-	receipt, err := plan.Run(triage.WithProgress(ctx, progress.Set), reason)
-	return receipt, o.explain(err, true)
+	if progress != nil {
+		ctx = triage.WithProgress(ctx, progress.Set)
+	}
+	receipt, err := plan.Run(ctx, reason)
+	if receipt != nil && receipt.Sent.Messages > 0 && !o.triage.Publishes() {
+		receipt.Lines.Add(Note, "%s in the outbox; a running engine sends within seconds what it finds there",
+			phrase.Plural(receipt.Sent.Messages, "message is", "messages are"))
+	}
+	return receipt, o.explain(&plan.Request, err, true)
+}
+
+// Do plans and runs what a client asked for directly.
+func (o *Operator) Do(ctx context.Context, request Request, reason string) (*Receipt, error) {
+	request.Direct = true
+	plan, err := o.Plan(ctx, request)
+	switch {
+	case err != nil:
+		return nil, err
+	case plan.Problem != nil:
+		return nil, plan.Problem
+	}
+	return o.Run(ctx, plan, reason, nil)
 }
 
 // explain explains an error. A refusal explains itself.
-func (o *Operator) explain(err error, ran bool) error {
+func (o *Operator) explain(request *Request, err error, ran bool) error {
+	err = o.problem(request, err)
 	_, invalid := errors.AsType[*InvalidError](err)
-	_, locked := errors.AsType[*triage.LockedError](err)
-	if err == nil || invalid || locked || triage.Refused(err) || o.cfg.Explain == nil {
+	p, _ := errors.AsType[*Problem](err)
+	if err == nil || invalid || p != nil && p.Kind < Denied || o.cfg.Explain == nil {
 		return err
 	}
 	return o.cfg.Explain(err, ran)
+}
+
+// planNamed plans an act on rows that the operator named: each is planned and run in its turn, in the order of the
+// first requests. A row that cannot be changed is a result with its problem.
+func (o *Operator) planNamed(_ context.Context, request Request, plan *Plan) error {
+	plan.Run = func(ctx context.Context, reason string) (*Receipt, error) {
+		receipt, run := &Receipt{}, triage.Run{}
+		running, stop := context.WithCancel(ctx)
+		defer stop()
+		for _, target := range request.Targets {
+			one := Request{
+				Kind: request.Kind, Target: target, Values: request.Values, Input: request.Input, Direct: true,
+				Anyway: request.Anyway,
+			}
+			run.Steps = append(run.Steps, triage.Step{
+				Rows: []int64{target.ID},
+				Do: func(ctx context.Context, _ string) (triage.Outcome, error) {
+					r, err := o.Do(ctx, one, reason)
+					receipt.Results = append(receipt.Results, Result{ID: target.ID, Receipt: r, Err: err})
+					if err != nil {
+						if p, _ := errors.AsType[*Problem](err); p != nil && p.Kind >= Denied || store.IsAway(err) {
+							stop() // the other rows would fail too
+						}
+						return triage.Outcome{}, err
+					}
+					receipt.Sent.Rows = append(receipt.Sent.Rows, r.Sent.Rows...)
+					return triage.Outcome{Done: 1, Audits: r.Audits}, nil
+				},
+			})
+		}
+		done, err := o.triage.Run(running, run, reason)
+		if err != nil {
+			return nil, err
+		}
+		receipt.Audits, receipt.Left, receipt.Partly = done.Audits, done.Left, done.Done < done.Planned
+		return receipt, nil
+	}
+	return nil
 }
 
 // does makes the run of a plan from an act of triage and its receipt.
@@ -148,14 +174,19 @@ func does[R any](do func(ctx context.Context, reason string) (*R, error), says f
 		if r == nil {
 			return nil, err
 		}
-		return says(r), err
+		receipt := says(r)
+		receipt.Data = r
+		if receipt.Problem != nil && err == nil && receipt.Problem.Kind != Incomplete {
+			err, receipt.Problem = receipt.Problem, nil
+		}
+		return receipt, err
 	}
 }
 
 // withBroker runs an act with a connection to the broker.
 func withBroker[R any](ctx context.Context, o *Operator, do func(*triage.Triage) (*R, error)) (*R, error) {
 	if o.cfg.WithBroker == nil {
-		return nil, triage.ErrNoBroker
+		return do(o.triage)
 	}
 	connected, end, err := o.cfg.WithBroker(ctx)
 	if err != nil {
@@ -237,19 +268,19 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// delivered describes the delivery of messages.
-func delivered(sent triage.Sent) string {
-	if sent.Messages == 0 {
-		return ""
-	}
-	return phrase.Plural(sent.Messages, "message is", "messages are") +
-		" in the outbox; a running engine sends within seconds what it finds there"
-}
-
 // audits lists an audit row, if any.
 func audits(id int64) []int64 {
 	if id == 0 {
 		return nil
 	}
 	return []int64{id}
+}
+
+// ofIDs requests an act on rows by their ids.
+func ofIDs(kind Kind, ids ...int64) *Request {
+	request := &Request{Kind: kind, Target: Target{Name: phrase.Plural(len(ids), kind.Of(), phrase.Nouns(2, kind.Of()))}}
+	for _, id := range slices.Clone(ids) {
+		request.Targets = append(request.Targets, Target{ID: id})
+	}
+	return request
 }

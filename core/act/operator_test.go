@@ -226,11 +226,11 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "requested → cancelled")
 	require.Contains(t, text(plan.Lines), "cannot be undone")
 	receipt := b.run(plan)
-	require.Equal(t, "1 execution is cancelled.", receipt.Text)
+	require.Equal(t, "1 execution cancelled.", receipt.Text)
 	require.Equal(t, "a test", b.reason(receipt))
 	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, "it has ended", b.plan(act.CancelExecution, act.Target{ID: ids[1]}).Nothing)
-	require.Equal(t, "there is no such execution", b.plan(act.CancelExecution, act.Target{ID: 1 << 40}).Nothing)
+	require.Equal(t, "there is no execution 1099511627776", b.plan(act.CancelExecution, act.Target{ID: 1 << 40}).Nothing)
 
 	plan = b.plan(act.CancelTree, act.Target{ID: running.ID})
 	require.Contains(t, text(plan.Lines), "2 executions")
@@ -246,7 +246,7 @@ func TestAnExecutionIsRetriedOnce(t *testing.T) {
 	action, ids := b.waiting("pk.retry", 1)
 	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
 	require.Contains(t, b.plan(act.RetryExecution, act.Target{ID: ids[0]}).Nothing, "it has not ended")
-	require.Equal(t, "there is no such execution", b.plan(act.RetryExecution, act.Target{ID: 1 << 40}).Nothing)
+	require.Equal(t, "there is no execution 1099511627776", b.plan(act.RetryExecution, act.Target{ID: 1 << 40}).Nothing)
 	first, second := b.plan(act.RetryExecution, act.Target{ID: failed.ID}), b.plan(act.RetryExecution,
 		act.Target{ID: failed.ID})
 	require.Contains(t, text(first.Lines), "pk.retry ended as failed; 1 attempt so far.")
@@ -327,10 +327,11 @@ func TestMissingTargetsAreOneSentence(t *testing.T) {
 	b := setup(t, func(c *act.Config) {
 		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }
 	})
-	_, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
+	plan, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
+	require.NoError(t, err)
 	var target *triage.TargetError
-	require.ErrorAs(t, err, &target)
-	require.Equal(t, target.Error(), err.Error())
+	require.ErrorAs(t, plan.Problem, &target)
+	require.Equal(t, target.Error(), plan.Nothing)
 	_, err = b.Plan(t.Context(), act.Request{Kind: "nonsense"})
 	require.ErrorContains(t, err, "nonsense is not something that can be done from here")
 	_, err = b.Run(t.Context(), &act.Plan{}, "", &act.Progress{})

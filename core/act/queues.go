@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -10,70 +9,113 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-func target(request Request) triage.Target {
-	return triage.Target{Action: request.Target.Action, Group: request.Target.Group}
+// The overrides of queues.
+const (
+	PauseQueue  Kind = "queue.pause"
+	ResumeQueue Kind = "queue.resume"
+	LimitQueue  Kind = "queue.limit"
+	ResetQueue  Kind = "queue.reset"
+)
+
+var (
+	_ = declare(PauseQueue, about{
+		key: "p", label: "pause", help: "admit nothing until it is resumed",
+		many: "admit nothing until they are resumed", command: "queue pause", reason: "--reason",
+		plan: (*Operator).planOverride,
+	})
+	_ = declare(ResumeQueue, about{
+		key: "u", label: "resume", help: "admit again, in the same order", many: "admit again, in the same order",
+		command: "queue resume", plan: (*Operator).planOverride,
+	})
+	_ = declare(LimitQueue, about{
+		key: "l", label: "limit", help: "another limit than the policy's", command: "queue limit",
+		flags: []flag{{field: FieldLimit}}, plan: (*Operator).planOverride,
+	})
+	_ = declare(ResetQueue, about{
+		key: "o", label: "reset limit", help: "the policy's limit again", command: "queue limit",
+		flags: []flag{{name: "--reset"}}, plan: (*Operator).planOverride,
+	})
+)
+
+// overrides are the acts that change overrides of queues, with the participles of the receipt.
+var overrides = map[Kind]struct {
+	act       triage.Act
+	one, many string
+}{
+	PauseQueue:  {triage.Pause, "paused", "paused"},
+	ResumeQueue: {triage.Resume, "resumed", "resumed"},
+	LimitQueue:  {triage.Limit, "limited", "limited"},
+	ResetQueue:  {triage.Reset, "back to its policy's limit", "back to their policy's limit"},
 }
 
-// overrides are the acts that change overrides of queues, with the title of the plan and the participles of the
-// receipt.
-var overrides = map[Kind]struct {
-	act              triage.Act
-	title, one, many string
-}{
-	PauseQueue:  {triage.Pause, "Pause", "paused", "paused"},
-	ResumeQueue: {triage.Resume, "Resume", "resumed", "resumed"},
-	LimitQueue:  {triage.Limit, "Limit to %d", "limited", "limited"},
-	ResetQueue:  {triage.Reset, "Reset the limit of", "back to its policy's limit", "back to their policy's limit"},
+// queueTarget is the target of an act on queues.
+func queueTarget(request Request) triage.Target {
+	return triage.Target{Action: request.Target.Action, Group: request.Target.Group}
 }
 
 // planOverride plans to pause or resume queues, or to change their limit.
 func (o *Operator) planOverride(ctx context.Context, request Request, plan *Plan) error {
-	of := overrides[request.Kind]
-	asked, title := triage.Override{Target: target(request), Act: of.act}, of.title
-	if request.Kind == LimitQueue {
-		limit, err := strconv.Atoi(strings.TrimSpace(request.Values[FieldLimit]))
+	asked, title := triage.Override{Target: queueTarget(request), Act: overrides[request.Kind].act}, request.Kind.Verb()
+	switch request.Kind {
+	case LimitQueue:
+		text := strings.TrimSpace(request.Values[FieldLimit])
+		limit, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Errorf("%q is not a number", request.Values[FieldLimit])
+			return refuse(Invalid, "%q is not a number", text)
 		}
-		asked.Limit, title = limit, fmt.Sprintf(title, limit)
+		asked.Limit, title = limit, "limit to "+text
+	case ResetQueue:
+		title = "reset the limit of"
+	}
+	plan.Title = capital(title) + " " + asked.String()
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.OverrideReceipt, error) {
+		asked.Reason = reason
+		return o.triage.Override(ctx, asked)
+	}, func(r *triage.OverrideReceipt) *Receipt { return overrideReceipt(request.Kind, r) })
+	if request.Direct {
+		return nil
 	}
 	planned, err := o.triage.PlanOverride(ctx, asked)
 	if err != nil {
 		return err
 	}
-	plan.Title = title + " " + asked.String()
 	changed := addOverride(&plan.Lines, asked, planned.Queues)
 	if planned.AbovePolicy() {
 		plan.Lines.Add(Plain, "")
-		plan.Lines.Add(Warn,
-			"%d is above the policy's limit of %d: it overrides the policy until the limit is reset.",
+		plan.Lines.Add(Warn, "%d is above the policy's limit of %d: it overrides the policy until the limit is reset.",
 			asked.Limit, *planned.PolicyLimit)
 	}
 	if changed == 0 && len(planned.Queues) > 0 {
 		return nothing("nothing would change")
 	}
 	plan.Word = wordFor(changed, "%s", asked.Action)
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.OverrideReceipt, error) {
-		asked.Reason = reason
-		return o.triage.Override(ctx, asked)
-	}, func(r *triage.OverrideReceipt) *Receipt {
-		receipt := &Receipt{Audits: audits(r.Audit)}
-		if r.Changed == 0 {
-			receipt.Text, receipt.Unchanged = "Nothing changed: it was so already.", true
-			return receipt
-		}
-		receipt.Text = phrase.Plural(r.Changed, "queue is "+of.one, "queues are "+of.many) + ", " +
-			phrase.Plural(r.Waiting, "execution waits", "executions wait") + "."
-		switch {
-		case r.Act == triage.Pause:
-			receipt.Next = "A, then u resumes"
-		case r.WithRoom > 0:
-			receipt.Next = phrase.Plural(r.WithRoom, "queue has", "queues have") +
-				" room now; the engine fills it within seconds"
-		}
-		return receipt
-	})
 	return nil
+}
+
+func overrideReceipt(kind Kind, r *triage.OverrideReceipt) *Receipt {
+	receipt, of := &Receipt{Audits: audits(r.Audit), Sent: r.Sent}, overrides[kind]
+	switch {
+	case len(r.Queues) == 0:
+		receipt.Text, receipt.Unchanged = "Nothing changed: "+r.Target.String()+" has no queue yet.", true
+		return receipt
+	case r.Changed == 0:
+		receipt.Text, receipt.Unchanged = "Nothing changed: it was so already.", true
+		return receipt
+	}
+	receipt.Text = phrase.Plural(r.Changed, "queue is "+of.one, "queues are "+of.many) + ", " +
+		phrase.Plural(r.Waiting, "execution waits", "executions wait") + "."
+	if r.ReasonChanged > 0 {
+		receipt.Lines.Add(Note, "%s before: only the reason changed.",
+			phrase.Plural(r.ReasonChanged, "queue was paused", "queues were paused"))
+	}
+	switch {
+	case r.Act == triage.Pause:
+		receipt.Reverse = ResumeQueue
+	case r.WithRoom > 0:
+		receipt.Next = phrase.Plural(r.WithRoom, "queue has", "queues have") +
+			" room now; the engine fills it within seconds"
+	}
+	return receipt
 }
 
 // addOverride describes the change of every queue. It returns how many queues change.
@@ -81,8 +123,7 @@ func addOverride(lines *TextLines, override triage.Override, queues []triage.Que
 	if len(queues) > 1 {
 		lines.Add(Plain, "All %d queues of %s:", len(queues), override.Action)
 	}
-	addFirst(lines, queues, "… and %d more",
-		func(q triage.QueueChange) TextLine { return overrideLine(override, q) })
+	addFirst(lines, queues, "… and %d more", func(q triage.QueueChange) TextLine { return overrideLine(override, q) })
 	waiting, over, unlimited := 0, 0, 0
 	for _, q := range queues {
 		waiting += q.Waiting
@@ -110,8 +151,7 @@ func addOverride(lines *TextLines, override triage.Override, queues []triage.Que
 	default:
 		if over > 0 {
 			lines.Add(Plain, "")
-			lines.Add(Note, "%s above the new limit: running executions continue, "+
-				"and fewer are admitted until they end.",
+			lines.Add(Note, "%s above the new limit: running executions continue, and fewer are admitted until they end.",
 				phrase.Plural(over, "runs", "run"))
 		}
 	}
@@ -143,92 +183,4 @@ func overrideLine(override triage.Override, q triage.QueueChange) TextLine {
 		what = "limit " + limit(q.Before.Limit) + " → " + limit(q.After.Limit)
 	}
 	return line(Plain, "%s  %s   %d running, %d waiting", name, what, q.Active, q.Waiting)
-}
-
-// planClear plans to cancel the waiting executions of queues.
-func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) error {
-	age, err := OlderThan(request.Values[FieldOlderThan])
-	if err != nil {
-		return err
-	}
-	planned, err := o.triage.PlanClear(ctx, triage.ClearRequest{Target: target(request), OlderThan: age})
-	if err != nil {
-		return err
-	}
-	plan.Title = "Clear " + planned.String()
-	which := "All waiting executions"
-	if age > 0 {
-		which = "Executions waiting longer than " + age.String()
-	}
-	plan.Lines.Add(Plain, "%s are cancelled: %s in %s.", which,
-		phrase.Plural(planned.Waiting, "execution", "executions"),
-		phrase.Plural(len(planned.Queues), "queue", "queues"))
-	addFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) TextLine {
-		name := planned.Action
-		if q.Group != "" {
-			name = q.Group
-		}
-		return line(Plain, "  %s  %d waiting, the oldest since %s", name, q.Waiting,
-			q.Oldest.UTC().Format("15:04:05Z"))
-	})
-	if planned.Waiting == 0 {
-		return nothing("no execution waits")
-	}
-	plan.Lines.Add(Note,
-		"Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots.")
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Danger, "This cannot be undone. A retry makes new executions, at the end of the queue.")
-	plan.Word = wordFor(planned.Waiting, "%s", planned.Action)
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.ClearReceipt, error) {
-		planned.Reason = reason
-		return o.triage.Clear(ctx, planned)
-	}, func(r *triage.ClearReceipt) *Receipt {
-		receipt := &Receipt{
-			Text: outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"},
-				other{r.Left, "still wait"}),
-			Partly: r.Cancelled < r.Planned, Audits: audits(r.Audit),
-		}
-		if r.Left > 0 {
-			receipt.Next = "the same again goes on where it stopped"
-		}
-		if text := delivered(r.Sent); text != "" {
-			receipt.Lines.Add(Note, "%s", text)
-		}
-		return receipt
-	})
-	return nil
-}
-
-// planRepair plans to correct the counters of queues.
-func (o *Operator) planRepair(ctx context.Context, request Request, plan *Plan) error {
-	found, err := o.triage.PlanRepair(ctx, request.Target.Action)
-	if err != nil {
-		return err
-	}
-	plan.Title = "Repair the queues of " + request.Target.Action
-	addDrifts(&plan.Lines, found.Found)
-	if len(found.Found) == 0 {
-		return nothing("all counters are correct, and no ended execution holds a slot")
-	}
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Note,
-		"The counters are counted again under locks and corrected; queues with free slots then admit. "+
-			"It is safe while the engine runs.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.RepairReceipt, error) {
-		return o.triage.Repair(ctx, request.Target.Action, reason)
-	}, func(r *triage.RepairReceipt) *Receipt {
-		receipt := &Receipt{
-			Text:   fmt.Sprintf("Found %d, repaired %d, %d remain.", len(r.Found), len(r.Repaired), len(r.Remains)),
-			Partly: len(r.Remains) > 0, Audits: r.Audits,
-		}
-		addDrifts(&receipt.Lines, r.Repaired)
-		return receipt
-	})
-	return nil
-}
-
-func addDrifts(lines *TextLines, list []triage.Drift) {
-	addFirst(lines, list, "… and %d more", func(d triage.Drift) TextLine {
-		return line(Plain, "%s", d.String())
-	})
 }

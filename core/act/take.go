@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,24 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
+// The acts on the broker's queue of dead letters.
+const (
+	TakeDeadLetters Kind = "dead_letter.take"
+	PurgeBroker     Kind = "dead_letter.purge-broker"
+)
+
+var (
+	_ = declare(TakeDeadLetters, about{
+		key: "s", label: "take", help: "messages from the broker into the ledger", command: "dlq take",
+		reason: "--note", flags: []flag{{name: "--queue", field: FieldQueue}, {name: "--first", field: FieldFirst}},
+		plan: (*Operator).planTake,
+	})
+	_ = declare(PurgeBroker, about{
+		key: "x", label: "purge", help: "the broker deletes all messages of the queue; nothing brings them back",
+		plan: (*Operator).planPurgeBroker,
+	})
+)
+
 func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*triage.TakePlan, error) {
 	return withBroker(ctx, o,
 		func(connected *triage.Triage) (*triage.TakePlan, error) { return connected.PlanTake(ctx, wish) })
@@ -18,18 +37,31 @@ func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*tria
 
 // planTake plans to take messages from a queue of the broker into the ledger.
 func (o *Operator) planTake(ctx context.Context, request Request, plan *Plan) error {
-	wish := triage.TakeRequest{Queue: strings.TrimSpace(request.Values[FieldQueue])}
-	if text := strings.TrimSpace(request.Values[FieldFirst]); text != "" {
-		first, err := strconv.Atoi(text)
-		if err != nil || first < 1 {
-			return &InvalidError{Problems: map[string]string{FieldFirst: "a number, 1 or more"}}
+	wish, read := request.Input.(triage.TakeRequest)
+	if !read {
+		wish.Queue = strings.TrimSpace(request.Values[FieldQueue])
+		if text := strings.TrimSpace(request.Values[FieldFirst]); text != "" {
+			first, err := strconv.Atoi(text)
+			if err != nil || first < 1 {
+				return &InvalidError{Problems: map[string]string{FieldFirst: "a number, 1 or more"}}
+			}
+			wish.First = first
 		}
-		wish.First = first
 	}
 	planned, err := o.readTake(ctx, wish)
 	if err != nil {
 		return err
 	}
+	plan.Data = planned
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
+		planned.Note = reason
+		r, err := withBroker(ctx, o,
+			func(connected *triage.Triage) (*triage.TakeReceipt, error) { return connected.Take(ctx, planned) })
+		if r != nil {
+			err = nil // the receipt says why it stopped
+		}
+		return r, err
+	}, func(r *triage.TakeReceipt) *Receipt { return takeReceipt(r, wish.Match) })
 	plan.Title, plan.Word = "Take "+deadLetters(planned.Bound), wordFor(planned.Bound, "take %d", planned.Bound)
 	plan.Lines.Add(Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
 		phrase.Plural(planned.Ready, "message is", "messages are"), planned.Queue,
@@ -47,15 +79,6 @@ func (o *Operator) planTake(ctx context.Context, request Request, plan *Plan) er
 	plan.Lines.Add(Note,
 		"safety   each row is committed before its message is acknowledged; no message is returned on purpose")
 	plan.Lines = append(plan.Lines, o.limitLine(ctx, planned))
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
-		planned.Note = reason
-		r, err := withBroker(ctx, o,
-			func(connected *triage.Triage) (*triage.TakeReceipt, error) { return connected.Take(ctx, planned) })
-		if r != nil {
-			err = nil // the receipt says why it stopped
-		}
-		return r, err
-	}, takeReceipt)
 	return nil
 }
 
@@ -81,7 +104,7 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) Text
 	}
 }
 
-func takeReceipt(r *triage.TakeReceipt) *Receipt {
+func takeReceipt(r *triage.TakeReceipt, match triage.DeadLetterMatch) *Receipt {
 	receipt := &Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
 		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit),
@@ -99,15 +122,28 @@ func takeReceipt(r *triage.TakeReceipt) *Receipt {
 	receipt.Lines.Add(Plain, "%s, %d known, %s; %s %d → %s",
 		phrase.Plural(r.New, "new row", "new rows"), r.Known, phrase.Plural(r.Probes, "probe", "probes"),
 		r.Queue, r.Before, after)
-	if r.Stopped != "" {
+	if match != (triage.DeadLetterMatch{}) {
+		ids := strings.Trim(fmt.Sprint(r.Matched), "[]")
+		if r.Matching > len(r.Matched) {
+			ids += " …"
+		}
+		receipt.Lines.Add(Plain, "%s: %s", phrase.Plural(r.Matching, "matching row", "matching rows"),
+			cmp.Or(ids, "none"))
+	}
+	switch messages := phrase.Plural(r.Planned, "message", "messages"); {
+	case r.Stopped != "":
 		receipt.Lines.Add(Warn, "%s", sentence("stopped: "+r.Stopped))
 		receipt.Next = "the same again goes on"
+		receipt.Problem = &Problem{
+			Kind: Incomplete, Text: fmt.Sprintf("stopped with %d of %s left: %s", r.Left, messages, r.Stopped),
+			Instead: "run the same command again",
+		}
+	case r.Lost != "":
+		receipt.Problem = refuse(Incomplete, "%d of %s had left %s before they were taken: %s", r.Absent, messages,
+			r.Queue, r.Lost)
 	}
 	if r.New > 0 && r.New == len(r.Matched) {
-		receipt.Undo = ofDeadLetters(ReturnDeadLetters, r.Matched...)
-		if receipt.Next == "" {
-			receipt.Next = "u puts them back"
-		}
+		receipt.Undo = ofIDs(ReturnDeadLetters, r.Matched...)
 	}
 	return receipt
 }
@@ -118,21 +154,25 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ Request, plan *Plan) e
 	if err != nil {
 		return err
 	}
-	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
+	plan.Title = fmt.Sprintf("Purge %s by the broker", planned.Queue)
+	plan.Word, plan.Confirm = "purge for good", "purge for good"
 	plan.Lines.Add(Danger, "The broker deletes all that is ready, %s now, and what arrives meanwhile.",
 		phrase.Plural(planned.Ready, "message", "messages"))
 	plan.Lines.Add(Danger, "No row is written. Nothing brings them back.")
-	plan.Lines.Add(Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
+	plan.Lines.Add(Plain, "A take moves them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
-		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: S takes them",
+		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: take them",
 			planned.Ready, triage.PurgeOffered))
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.BrokerPurge, error) {
 		r, err := withBroker(ctx, o, func(connected *triage.Triage) (*triage.BrokerPurge, error) {
 			return connected.PurgeBroker(ctx, planned.Queue, reason)
 		})
+		if err != nil && !errors.Is(err, triage.ErrFewMessages) {
+			err = errors.Join(err, errPurgeUnknown)
+		}
 		if err != nil {
-			return nil, errors.Join(err, errPurgeUnknown)
+			return nil, err
 		}
 		return r, nil
 	}, func(r *triage.BrokerPurge) *Receipt {

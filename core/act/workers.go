@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -8,20 +9,63 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// planWorker plans an act on a worker.
+// The acts on workers.
+const (
+	CordonWorker   Kind = "worker.cordon"
+	UncordonWorker Kind = "worker.uncordon"
+	DrainWorker    Kind = "worker.drain"
+	ForgetWorker   Kind = "worker.forget"
+)
+
+var (
+	_ = declare(CordonWorker, about{
+		key: "c", label: "cordon", help: "give it nothing new", many: "give them nothing new",
+		command: "workers cordon", reason: "--reason", plan: (*Operator).planWorker,
+	})
+	_ = declare(UncordonWorker, about{
+		key: "u", label: "uncordon", help: "give it work again", many: "give them work again",
+		command: "workers uncordon", reason: "--reason", plan: (*Operator).planWorker,
+	})
+	_ = declare(DrainWorker, about{
+		key: "d", label: "drain", help: "give it nothing new, let it end what it runs",
+		many: "give them nothing new, let them end what they run", command: "workers drain", reason: "--reason",
+		plan: (*Operator).planWorker,
+	})
+	_ = declare(ForgetWorker, about{
+		key: "f", label: "forget", help: "remove its row and its queues", command: "workers forget",
+		reason: "--reason", plan: (*Operator).planWorker,
+	})
+)
+
+// planWorker plans an act on a worker, by its id, or by its name or id as the operator wrote it.
 func (o *Operator) planWorker(ctx context.Context, request Request, plan *Plan) error {
-	asked := triage.WorkerRequest{
-		Act:    triage.WorkerAct(request.Kind.Verb()),
-		Worker: strconv.FormatInt(request.Target.ID, 10),
+	asked := triage.WorkerRequest{Act: triage.WorkerAct(request.Kind.Verb()), Worker: request.Target.Ref}
+	if request.Target.ID != 0 {
+		asked.Worker, asked.ByID = strconv.FormatInt(request.Target.ID, 10), true
 	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
+		asked.Reason = reason
+		if asked.Act != triage.ForgetWorker {
+			return o.triage.ActOnWorker(ctx, asked)
+		}
+		return withBroker(ctx, o,
+			func(connected *triage.Triage) (*triage.WorkerReceipt, error) { // the worker's queues are deleted
+				return connected.ActOnWorker(ctx, asked)
+			})
+	}, workerReceipt)
+	if request.Direct {
+		return nil
+	}
+	asked.Reason, _ = request.Input.(string) // a plan with a reason says what changes with it
 	planned, err := o.triage.PlanWorker(ctx, asked)
 	if err != nil {
 		return err
 	}
+	plan.Data = planned
 	now := &planned.Now
 	plan.Title = capital(request.Kind.Verb()) + " worker " + now.Name
 	if !planned.Changes {
-		return nothing("it " + planned.Says)
+		return nothing(cmp.Or(map[bool]string{true: "worker " + now.Name}[planned.Refused], "it") + " " + planned.Says)
 	}
 	plan.Lines.Add(Plain, "%s", sentence("it "+planned.Says))
 	plan.Lines.Add(Note, "%s", hasNow(now.Running, now.Unstarted))
@@ -36,19 +80,8 @@ func (o *Operator) planWorker(ctx context.Context, request Request, plan *Plan) 
 	}
 	if asked.Act == triage.ForgetWorker {
 		plan.Lines.Add(Plain, "")
-		plan.Lines.Add(Danger,
-			"This cannot be undone. A worker that starts again under this name registers again.")
+		plan.Lines.Add(Danger, "This cannot be undone. A worker that starts again under this name registers again.")
 	}
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
-		asked.Reason = reason
-		if asked.Act != triage.ForgetWorker {
-			return o.triage.ActOnWorker(ctx, asked)
-		}
-		return withBroker(ctx, o,
-			func(connected *triage.Triage) (*triage.WorkerReceipt, error) { // the worker's queues are deleted
-				return connected.ActOnWorker(ctx, asked)
-			})
-	}, workerReceipt)
 	return nil
 }
 
@@ -65,8 +98,7 @@ func hasNow(running, waiting int64) string {
 
 func workerReceipt(r *triage.WorkerReceipt) *Receipt {
 	receipt := &Receipt{
-		Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit),
-		Unchanged: !r.Changed,
+		Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit), Unchanged: !r.Changed,
 	}
 	switch {
 	case r.Act == triage.ForgetWorker:
@@ -81,7 +113,7 @@ func workerReceipt(r *triage.WorkerReceipt) *Receipt {
 		receipt.Lines.Add(Warn, "Executions that are being assigned may still reach it for some seconds.")
 	}
 	receipt.Lines.Add(Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
-	receipt.Next = "A, then u gives it work again"
+	receipt.Reverse = UncordonWorker
 	if r.Act == triage.DrainWorker && r.After.Running > 0 {
 		receipt.Next = "it is empty when " +
 			phrase.Plural(r.After.Running, "execution has ended", "executions have ended") +

@@ -1,22 +1,61 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
 
+// The acts on workflows.
+const (
+	PauseWorkflow  Kind = "workflow.pause"
+	ResumeWorkflow Kind = "workflow.resume"
+)
+
+var (
+	_ = declare(PauseWorkflow, about{
+		key: "p", label: "pause", help: "start nothing more until it is resumed",
+		many: "start nothing more in them until they are resumed", command: "workflow pause", reason: "--reason",
+		plan: (*Operator).planPause,
+	})
+	_ = declare(ResumeWorkflow, about{
+		key: "u", label: "resume", help: "go on", many: "go on", command: "workflow resume", reason: "--reason",
+		plan: (*Operator).planPause,
+	})
+)
+
 // planPause plans to pause or resume a workflow.
 func (o *Operator) planPause(ctx context.Context, request Request, plan *Plan) error {
-	id, pauses := request.Target.ID, request.Kind == PauseWorkflow
-	d, err := o.workflow(ctx, id)
+	id, pauses, do := request.Target.ID, request.Kind == PauseWorkflow, o.triage.ResumeWorkflow
+	if pauses {
+		do = o.triage.PauseWorkflow
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkflowReceipt, error) {
+		r, err := do(ctx, id, reason)
+		return r, o.notOne(ctx, id, err)
+	}, func(r *triage.WorkflowReceipt) *Receipt {
+		receipt := &Receipt{
+			Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Audits: audits(r.Audit), Partly: !r.Changed,
+			Unchanged: !r.Changed,
+		}
+		if r.PauseReason != "" {
+			receipt.Lines.Add(Note, "%s", sentence("paused: "+r.PauseReason))
+		}
+		if pauses {
+			receipt.Reverse = ResumeWorkflow
+		}
+		return receipt
+	})
+	if request.Direct {
+		return nil
+	}
+	d, err := o.reader.Workflow(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -44,31 +83,16 @@ func (o *Operator) planPause(ctx context.Context, request Request, plan *Plan) e
 	default:
 		plan.Lines.Add(Plain, "Tasks that are due start within seconds.")
 	}
-	do, next := o.triage.ResumeWorkflow, ""
-	if pauses {
-		do, next = o.triage.PauseWorkflow, "A, then u resumes it"
-	}
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkflowReceipt, error) {
-		return do(ctx, id, reason)
-	}, func(r *triage.WorkflowReceipt) *Receipt {
-		return &Receipt{
-			Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit),
-			Partly: !r.Changed, Unchanged: !r.Changed,
-		}
-	})
 	return nil
 }
 
-// workflow reads a workflow. If there is none, the error is a nothing.
-func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDetail, error) {
-	d, err := o.reader.Workflow(ctx, id)
-	if none, ok := errors.AsType[*monitor.NoWorkflowError](err); ok {
-		return nil, nothing(none.Error())
+// notOne says what an execution is that is no workflow.
+func (o *Operator) notOne(ctx context.Context, id int64, err error) error {
+	if !errors.Is(err, triage.ErrNoWorkflow) {
+		return err
 	}
-	if errors.Is(err, monitor.ErrNotFound) {
-		return nil, nothing("there is no such workflow")
-	}
-	return d, err
+	_, other := o.reader.Workflow(ctx, id)
+	return cmp.Or(other, err)
 }
 
 // sayTasks describes what happens to running tasks, and names tasks that have not begun. It returns the ready ones.
@@ -96,33 +120,66 @@ func sayTasks(plan *Plan, d *monitor.WorkflowDetail, becomes string) (ready []st
 	return ready
 }
 
-// planCancelWorkflow plans to cancel a workflow.
-func (o *Operator) planCancelWorkflow(ctx context.Context, request Request, plan *Plan) error {
-	id := request.Target.ID
-	d, err := o.workflow(ctx, id)
-	if err != nil {
-		return err
+// cancelledWorkflow is the published plan of a cancellation of a workflow.
+type cancelledWorkflow struct {
+	*triage.CancelPlan
+
+	Tasks []taskFate `json:"tasks"`
+}
+
+// taskFate is the effect of a cancellation on one task.
+type taskFate struct {
+	Task   string `json:"task"`
+	Status string `json:"status"`
+	Would  string `json:"would_be"`
+}
+
+func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
+	outcomes := make(map[int64]triage.CancelOutcome, len(plan.Executions))
+	for _, one := range plan.Executions {
+		outcomes[one.ID], outcomes[one.Acting()] = one.Outcome, one.Outcome
 	}
-	planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}})
-	if err != nil {
-		return err
+	list := []taskFate{}
+	if d == nil {
+		return list
 	}
-	if err := sayCancelled(plan, planned); err != nil {
-		return err
+	for i := range d.List {
+		task := &d.List[i]
+		list = append(list,
+			taskFate{Task: task.Name, Status: cmp.Or(task.Says, task.Status), Would: fateOf(task, outcomes)})
 	}
-	becomes := "it runs to its end if it has started, else it is cancelled"
-	if d.Cancellation == "cancel_running" {
-		becomes = "is stopped"
+	return list
+}
+
+func fateOf(task *monitor.WorkflowTask, outcomes map[int64]triage.CancelOutcome) string {
+	counts, order := map[string]int{}, []string{}
+	for i := range task.Children {
+		child := &task.Children[i]
+		text := "runs on to its end"
+		if outcome, ok := outcomes[child.Execution]; ok {
+			text = string(outcome)
+		} else if lifecycle.Status(child.Status).Terminal() {
+			continue
+		}
+		if counts[text]++; counts[text] == 1 {
+			order = append(order, text)
+		}
 	}
-	sayTasks(plan, d, becomes)
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
-		d.Cancellation)
-	plan.Lines.Add(Danger, "This cannot be undone. A retry runs all tasks again.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
-		return o.triage.CancelWorkflow(ctx, id, reason)
-	}, cancelReceipt)
-	return nil
+	if len(order) == 0 {
+		switch task.Status {
+		case "completed", "failed", "timeout", "cancelled", "skipped":
+			return "stays as it is"
+		}
+		return "never started"
+	}
+	if len(task.Children) == 1 {
+		return order[0]
+	}
+	parts := make([]string, len(order))
+	for i, text := range order {
+		parts[i] = fmt.Sprintf("%d %s", counts[text], text)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // heardLine says whether a workflow waits for the retry of a child.
@@ -148,101 +205,4 @@ func heardLine(d *monitor.WorkflowDetail, id int64) TextLine {
 		}
 	}
 	return line(Note, "If workflow %d has gone on from this end, it does not change that.", d.Execution)
-}
-
-// planAnswer plans to answer an inquiry.
-func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) error {
-	id := request.Target.ID
-	d, err := o.reader.Inquiry(ctx, id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return nothing("there is no such inquiry")
-	}
-	if err != nil {
-		return err
-	}
-	form := d.Form()
-	texts := map[string]string{}
-	for name, value := range request.Values {
-		if field, ok := strings.CutPrefix(name, FieldAnswer); ok {
-			texts[field] = value
-		}
-	}
-	response, problems := form.Compose(texts)
-	for name := range texts {
-		if !slices.ContainsFunc(form.Fields, func(f inquiry.AnswerField) bool { return f.Name == name }) {
-			problems = map[string]string{"": "it does not ask for " + name} // Compose would ignore it
-		}
-	}
-	if len(problems) > 0 && d.Open() {
-		return invalid(problems)
-	}
-	if len(problems) > 0 {
-		response = []byte("null") // triage refuses the ended inquiry
-	}
-	answer := triage.AnswerRequest{Inquiry: id, Response: response, As: strings.TrimSpace(request.Values[FieldAs])}
-	planned, err := o.triage.PlanAnswer(ctx, answer)
-	if err != nil {
-		return refusal(form, err)
-	}
-	plan.Lines.Add(Plain, "%s", planned.Prompt)
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Good, "%s", string(planned.Public))
-	if answer.As != "" {
-		plan.Lines.Add(Plain, "in the name of %s", answer.As)
-	}
-	plan.Lines.Add(Plain, "")
-	plan.Lines.Add(Plain, "%s", follows(planned, d))
-	plan.Lines.Add(Warn, "An answer is given once and cannot be changed.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
-		answer.Note = reason
-		return o.triage.Answer(ctx, answer)
-	}, func(r *triage.AnswerReceipt) *Receipt {
-		return &Receipt{
-			Text:  fmt.Sprintf("Inquiry %d is answered.", id),
-			Lines: TextLines{line(Plain, "%s", follows(&r.AnswerPlan, d))},
-			Next:  delivered(r.Sent), Audits: audits(r.Audit),
-		}
-	})
-	return nil
-}
-
-// follows describes the effects of an answer.
-func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
-	text := fmt.Sprintf("Execution %d (%s) has completed already and receives the answer.", p.Execution, p.ActionRef)
-	if p.Completes {
-		text = fmt.Sprintf("Execution %d (%s) completes with it.", p.Execution, p.ActionRef)
-	}
-	if d.Workflow != nil {
-		text += fmt.Sprintf(" Workflow %d (%s) goes on.", *d.Workflow, d.WorkflowRef)
-	}
-	return text
-}
-
-// refusal assigns a refused answer to the field that caused it, or turns it into a nothing.
-func refusal(form *inquiry.AnswerForm, err error) error {
-	if errors.Is(err, triage.ErrNoInquiry) {
-		return nothing(err.Error())
-	}
-	refused, ok := errors.AsType[*triage.AnswerRefusedError](err)
-	switch {
-	case !ok:
-		return err
-	case refused.Reason == triage.AnswerUnfit:
-		return invalid(form.ByField(refused.Mistakes))
-	case refused.Reason == triage.AnswerNotYours, refused.Reason == triage.AnswerUnknown:
-		return &InvalidError{Problems: map[string]string{FieldAs: refused.Text}}
-	default:
-		return nothing(refused.Text)
-	}
-}
-
-func invalid(problems map[string]string) error {
-	fields := make(map[string]string, len(problems))
-	for name, text := range problems {
-		if name != "" {
-			name = FieldAnswer + name
-		}
-		fields[name] = text
-	}
-	return &InvalidError{Problems: fields}
 }

@@ -63,7 +63,7 @@ func TestAWorkflowIsPausedAndResumed(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "It was paused: a test (by ann@desk).")
 	b.run(plan)
 	require.Zero(t, paused())
-	require.Equal(t, "there is no such workflow", b.plan(act.PauseWorkflow, act.Target{ID: 1 << 40}).Nothing)
+	require.Equal(t, "there is no workflow 1099511627776", b.plan(act.PauseWorkflow, act.Target{ID: 1 << 40}).Nothing)
 	child := b.child(id, lifecycle.StatusRunning, false)
 	require.Contains(t, b.plan(act.PauseWorkflow, act.Target{ID: child}).Nothing, "is no workflow but task pay")
 }
@@ -128,7 +128,7 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 		"it was answered already by ann@desk")
 	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}).Nothing, "it was answered already",
 		"with any values")
-	require.Equal(t, "there is no such inquiry", b.plan(act.AnswerInquiry, act.Target{ID: 1 << 40}).Nothing)
+	require.Equal(t, "there is no inquiry 1099511627776", b.plan(act.AnswerInquiry, act.Target{ID: 1 << 40}).Nothing)
 }
 
 func TestAnInvalidAnswerNamesItsFields(t *testing.T) {

@@ -158,7 +158,7 @@ func (m *Model) helpMatches(search string) []string {
 		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), m.width-1))
 	}
 	for _, a := range act.Known() {
-		of := strings.ReplaceAll(a.Kind.Of(), "_", " ")
+		of := a.Kind.Of()
 		key := m.keyOf(keymap.Act) + " " + a.Key
 		if misses(key + " " + a.Label + " " + a.Help + " " + string(a.Kind) + " " + of) {
 			continue

@@ -7,6 +7,8 @@ package screen
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/act"
@@ -337,4 +339,22 @@ func (e *Env) Mark(feed Feed) string {
 	default:
 		return ""
 	}
+}
+
+// Next says what follows a receipt, with the keys of what the operator can do about it.
+func Next(r *act.Receipt) string {
+	var parts []string
+	if r.Next != "" {
+		parts = append(parts, r.Next)
+	}
+	if r.Undo != nil {
+		parts = append(parts, "u undoes it")
+	}
+	if r.Reverse != "" {
+		parts = append(parts, "A, then "+r.Reverse.Key()+": "+r.Reverse.Verb())
+	}
+	if r.Opens != 0 {
+		parts = append(parts, fmt.Sprintf(":e %d opens it", r.Opens))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -214,8 +214,8 @@ func (v *Operations) detailLines(w int) []string {
 			for _, line := range receipt.Lines {
 				list = append(list, widget.Text{Role: screen.Tone(line.Tone), Text: " " + line.Text})
 			}
-			if receipt.Next != "" {
-				list = append(list, widget.Text{Role: theme.Accent, Text: " → " + receipt.Next})
+			if next := screen.Next(receipt); next != "" {
+				list = append(list, widget.Text{Role: theme.Accent, Text: " → " + next})
 			}
 		}
 	}
