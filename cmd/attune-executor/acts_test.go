@@ -386,6 +386,7 @@ var varying = []struct {
 	text string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)`), "TIME"},
+	{regexp.MustCompile(`(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?Z`), "TIME"},
 	{regexp.MustCompile(`("[a-z_]*seconds": )[\d.e-]+`), "${1}0"},
 	{regexp.MustCompile(`("audit_id": )\d+`), "${1}0"},
 	{regexp.MustCompile(`("audit_ids": \[)[\d\s,]+\]`), "${1}0]"},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -88,27 +89,26 @@ func TestNoControlSequencesAreWritten(t *testing.T) {
 	}
 }
 
-// A discard of few dead letters needs a yes, one of many their number, and both need a terminal.
-func TestAPurgeIsConfirmed(t *testing.T) {
+// An act needs a yes, or the word of its plan, and both need a terminal.
+func TestAPlanIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		deadLetters int
-		terminal    bool
-		answer      string
-		refused     string
+		word     string
+		terminal bool
+		answer   string
+		refused  string
 	}{
-		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"},
-		"silence": {50, true, "", "not y"},
-		"many":    {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"},
-		"another number": {51, true, "50\n", "not 51"},
-		"no answer":      {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
+		"few": {"", true, "y\n", ""}, "upper": {"", true, "Y\n", ""}, "no": {"", true, "n\n", "not y"},
+		"silence": {"", true, "", "not y"},
+		"many":    {act.Word(act.DiscardDeadLetter, 51), true, " discard 51 \n", ""},
+		"a yes":   {act.Word(act.DiscardDeadLetter, 51), true, "y\n", "the answer is not discard 51"},
+		"another": {"core.echo", true, "core.echo2\n", "not core.echo"}, "its name": {"core.echo", true, "core.echo", ""},
+		"no answer": {act.Word(act.DiscardDeadLetter, 50), false, "y\n", "Discard 1 dead letter: --yes does it"},
 	} {
 		var out bytes.Buffer
-		plan := &triage.DiscardPlan{
-			DeadLetters: c.deadLetters,
-			Groups:      []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.deadLetters}},
-		}
-		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.terminal)
+		var w page
+		planPage(&w, &act.Plan{Title: "Discard", Lines: act.TextLines{{Text: "T\x1b[2J"}}})
+		err := newQuestion("Discard 1 dead letter", &w, c.word).confirm(strings.NewReader(c.answer), &out, c.terminal)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
 			require.NoError(t, err, name)
@@ -117,6 +117,7 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		require.ErrorContains(t, err, c.refused, name)
 		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err), name)
 	}
+	require.False(t, interactive(strings.NewReader("")))
 }
 
 // `dlq take` takes messages in parts, and lists the matching ones at the end.

@@ -7,38 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
-
-func TestClearAsksForTheActionsName(t *testing.T) {
-	t.Parallel()
-	plan := &triage.ClearPlan{Target: triage.Target{Action: "core.echo"}, Waiting: 7}
-	for answer, ok := range map[string]bool{
-		"core.echo\n": true, "  core.echo \n": true, "core.echo": true,
-		"y\n": false, "\n": false, "": false, "core.echo2\n": false,
-	} {
-		var out bytes.Buffer
-		err := clearQuestion(plan).confirm(strings.NewReader(answer), &out, true)
-		require.Equal(t, "clear 7 executions waiting in core.echo? type the action's name: ", out.String())
-		if ok {
-			require.NoError(t, err, "%q", answer)
-			continue
-		}
-		require.EqualError(t, err, "nothing was cancelled: the answer is not core.echo", "%q", answer)
-		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
-	}
-
-	var out bytes.Buffer
-	err := clearQuestion(plan).confirm(strings.NewReader("core.echo\n"), &out, false)
-	require.ErrorContains(t, err, "--yes")
-	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
-	require.Empty(t, out.String())
-	plan.Waiting = 1
-	require.ErrorContains(t, clearQuestion(plan).confirm(nil, &out, false),
-		"1 execution waits in the queues of core.echo")
-	require.False(t, interactive(strings.NewReader("")))
-}
 
 // Without a broker the action is done, and the note says that an engine publishes its messages.
 func TestQueueActionsWithoutABroker(t *testing.T) {

@@ -82,6 +82,8 @@ type Request struct {
 	Targets []Target
 	// Input is the request of triage that a door has read already; it replaces the values of the form.
 	Input any
+	// Reason is that of the run, if it is known already.
+	Reason string
 	// Named is set if the operator named each of the targets, so that a row that cannot be changed is refused and not
 	// left out, and no plan is needed for one that is.
 	Named bool
@@ -186,6 +188,8 @@ type Receipt struct {
 	Results []Result
 	// Problem is why less was done than asked for, if the act did not fail.
 	Problem *Problem
+	// Remaining of the Planned rows were not reached, because the run was stopped.
+	Planned, Remaining int
 }
 
 // Result is the receipt of one named row, or its problem.

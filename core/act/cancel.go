@@ -43,7 +43,7 @@ func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) 
 	if len(request.Targets) > 0 && !request.Named {
 		return o.planMarked(ctx, request, plan)
 	}
-	wish := triage.CancelRequest{IDs: request.IDs(), Tree: request.Kind == CancelTree}
+	wish := triage.CancelRequest{IDs: request.IDs(), Tree: request.Kind == CancelTree, Reason: request.Reason}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		wish.Reason = reason
 		if request.Kind == CancelWorkflow {
@@ -192,7 +192,7 @@ func cancelProblem(r *triage.CancelReceipt) *Problem {
 	case r.Ended+r.Moving == 0:
 		return &Problem{Kind: Missing, Text: "there are no such executions", Instead: hints["execution"]}
 	case len(r.IDs) > 1:
-		return nothing("nothing was cancelled: " + strings.TrimSuffix(countsOf(r.CancelCounts), "."))
+		return refuse(Refused, "nothing was cancelled: %s", strings.TrimSuffix(countsOf(r.CancelCounts), "."))
 	case r.Moving > 0:
 		return &Problem{
 			Kind: Conflict, Text: request.subject() + " changed during every try", Instead: "the same again is safe",

@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/attune-go/attune/core/phrase"
@@ -30,7 +31,8 @@ func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) e
 	if err != nil {
 		return err
 	}
-	plan.Data, plan.Title, plan.Confirm = planned, "Clear "+planned.String(), planned.Action
+	plan.Data, plan.Confirm = planned, planned.Action
+	plan.Title = fmt.Sprintf("Clear %s of %s", phrase.Plural(planned.Waiting, "execution", "executions"), planned)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.ClearReceipt, error) {
 		planned.Reason = reason
 		return o.triage.Clear(ctx, planned)
@@ -38,7 +40,7 @@ func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) e
 		receipt := &Receipt{
 			Text: outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"},
 				other{r.Left, "still wait"}),
-			Partly: r.Cancelled < r.Planned, Audits: audits(r.Audit), Sent: r.Sent,
+			Partly: r.Cancelled < r.Planned, Planned: r.Planned, Remaining: r.Left, Audits: audits(r.Audit), Sent: r.Sent,
 		}
 		if r.Left > 0 {
 			receipt.Next = "the same again goes on where it stopped"

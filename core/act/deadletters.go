@@ -125,7 +125,7 @@ func (o *Operator) one(
 			}
 		}
 		if r.Done == 0 {
-			return nil, nothing(request.subject() + " " + unchanged)
+			return nil, refuse(Refused, "%s %s", request.subject(), unchanged)
 		}
 		return receipt, nil
 	}

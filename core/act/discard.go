@@ -75,7 +75,7 @@ func (o *Operator) planDiscard(ctx context.Context, request Request, plan *Plan)
 		return err
 	}
 	if !deadLetter.Open() {
-		return nothing("it is decided: " + deadLetter.Decision)
+		return refuse(Refused, "it is decided: %s", deadLetter.Decision)
 	}
 	plan.Lines.Add(Plain, "Nothing is done about it. The ledger keeps everything.")
 	if advice := deadLetter.Verdict.Advice; advice != monitor.AdviseDiscard && advice != monitor.AdviseFix {
@@ -95,7 +95,7 @@ func (o *Operator) discards(plan *Plan, planned *triage.DiscardPlan) {
 		receipt := &Receipt{
 			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
 				other{r.Left, "still wait"}),
-			Partly: r.Discarded < r.Planned, Audits: audits(r.Audit),
+			Partly: r.Discarded < r.Planned, Planned: r.Planned, Remaining: r.Left, Audits: audits(r.Audit),
 		}
 		if r.Discarded > 0 {
 			receipt.Undo = ofIDs(UndoDeadLetters, planned.IDs()...)

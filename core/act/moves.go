@@ -28,7 +28,8 @@ var (
 		plan: (*Operator).planMove, whole: true,
 	})
 	_ = declare(PutBackExecutions, about{
-		key: "u", label: "put back", help: "moved executions to their old places", plan: (*Operator).planMove, whole: true,
+		key: "u", label: "put back", help: "moved executions to their old places", command: "execution front --undo",
+		reason: "--reason", plan: (*Operator).planMove, whole: true,
 	})
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -112,7 +111,7 @@ func (o *Operator) Do(ctx context.Context, request Request, reason string) (*Rec
 	switch {
 	case err != nil:
 		return nil, err
-	case plan.Problem != nil:
+	case plan.Problem != nil && plan.Problem.Kind != Unchanged:
 		return nil, plan.Problem
 	}
 	return o.Run(ctx, plan, reason, nil)
@@ -162,6 +161,7 @@ func (o *Operator) planNamed(_ context.Context, request Request, plan *Plan) err
 			return nil, err
 		}
 		receipt.Audits, receipt.Left, receipt.Partly = done.Audits, done.Left, done.Done < done.Planned
+		receipt.Planned, receipt.Remaining = done.Planned, len(done.Left)
 		return receipt, nil
 	}
 	return nil
@@ -206,6 +206,9 @@ func wordFor(n int, format string, args ...any) string {
 	}
 	return ""
 }
+
+// Word confirms an act on n rows that a filter has chosen; empty if a key, or a yes, is enough.
+func Word(kind Kind, n int) string { return wordFor(n, "%s %d", kind.Verb(), n) }
 
 // maxNamed is the largest number of rows that a plan names.
 const maxNamed = 8
@@ -276,10 +279,20 @@ func audits(id int64) []int64 {
 	return []int64{id}
 }
 
+// OnIDs requests an act on rows that the operator named.
+func OnIDs(kind Kind, ids ...int64) Request {
+	request := *ofIDs(kind, ids...)
+	request.Named = true
+	return request
+}
+
 // ofIDs requests an act on rows by their ids.
 func ofIDs(kind Kind, ids ...int64) *Request {
 	request := &Request{Kind: kind, Target: Target{Name: phrase.Plural(len(ids), kind.Of(), phrase.Nouns(2, kind.Of()))}}
-	for _, id := range slices.Clone(ids) {
+	if len(ids) == 1 {
+		request.Target.ID = ids[0]
+	}
+	for _, id := range ids {
 		request.Targets = append(request.Targets, Target{ID: id})
 	}
 	return request

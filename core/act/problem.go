@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +17,8 @@ type ProblemKind int
 
 // The kinds of problems.
 const (
-	Refused     ProblemKind = iota // by the present state of the row
+	Unchanged   ProblemKind = iota // the row is so already; running the act does no harm
+	Refused                        // by the present state of the row
 	Missing                        // there is no such row
 	Conflict                       // another operator acts on it, or it changed meanwhile
 	Forbidden                      // to this identity
@@ -58,7 +60,7 @@ func refuse(kind ProblemKind, format string, args ...any) *Problem {
 }
 
 // nothing is the problem of a plan that would change nothing.
-func nothing(text string) *Problem { return &Problem{Kind: Refused, Text: text} }
+func nothing(text string) *Problem { return &Problem{Kind: Unchanged, Text: text} }
 
 // hints say where rows of a kind are found.
 var hints = map[string]string{
@@ -95,7 +97,7 @@ func (o *Operator) problem(request *Request, err error) error {
 	if p == nil {
 		return err
 	}
-	p.Err = err
+	p.Err = cmp.Or(p.Err, err)
 	return p
 }
 
@@ -181,7 +183,7 @@ func (o *Operator) serverProblem(err error) *Problem {
 	case errors.Is(err, triage.ErrFewMessages):
 		return &Problem{Kind: Refused, Text: err.Error()}
 	case isDenied:
-		return &Problem{Kind: Denied, Text: denied.Error()}
+		return &Problem{Kind: Denied, Text: denied.Error(), Err: denied}
 	case errors.Is(err, triage.ErrNoBroker):
 		return &Problem{Kind: Unreachable, Text: err.Error()}
 	case errors.Is(err, broker.ErrNotConnected):

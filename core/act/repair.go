@@ -28,7 +28,8 @@ func (o *Operator) planRepair(ctx context.Context, request Request, plan *Plan) 
 	}, func(r *triage.RepairReceipt) *Receipt {
 		receipt := &Receipt{
 			Text:   fmt.Sprintf("Found %d, repaired %d, %d remain.", len(r.Found), len(r.Repaired), len(r.Remains)),
-			Partly: len(r.Remains) > 0, Audits: r.Audits, Sent: r.Sent,
+			Partly: len(r.Remains) > 0, Audits: r.Audits, Sent: r.Sent, Planned: len(r.Found),
+			Remaining: len(r.Found) - len(r.Repaired),
 		}
 		addDrifts(&receipt.Lines, r.Repaired)
 		if len(r.Remains) > 0 {

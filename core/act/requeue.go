@@ -50,7 +50,7 @@ func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan)
 	case request.Direct:
 		return &Problem{Kind: Refused, Text: request.subject() + ": " + verdict.Why, Anyway: true}
 	case verdict.Requeue == monitor.RequeueRefused:
-		return nothing(verdict.Why)
+		return refuse(Refused, "%s", verdict.Why)
 	case verdict.Advice == monitor.AdviseRequeue:
 		plan.Lines.Add(Plain, "%s", sentence(verdict.Why))
 	default:

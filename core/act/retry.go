@@ -71,7 +71,7 @@ func (o *Operator) planRetry(ctx context.Context, request Request, plan *Plan) e
 	plan.Lines.Add(Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
 		phrase.Plural(len(attempts), "attempt", "attempts"))
 	if why := explain.Refusal(assessed); why != "" {
-		return nothing(why)
+		return refuse(Refused, "%s", why)
 	}
 	plan.Lines.Add(Plain,
 		"A new execution with the same parameters is requested at once; it joins its queue like any other.")

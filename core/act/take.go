@@ -107,7 +107,7 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) Text
 func takeReceipt(r *triage.TakeReceipt, match triage.DeadLetterMatch) *Receipt {
 	receipt := &Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
-		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit),
+		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit), Planned: r.Planned, Remaining: r.Left,
 	}
 	switch {
 	case r.Lost != "":

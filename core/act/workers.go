@@ -1,7 +1,6 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 
@@ -56,7 +55,7 @@ func (o *Operator) planWorker(ctx context.Context, request Request, plan *Plan) 
 	if request.Direct {
 		return nil
 	}
-	asked.Reason, _ = request.Input.(string) // a plan with a reason says what changes with it
+	asked.Reason = request.Reason
 	planned, err := o.triage.PlanWorker(ctx, asked)
 	if err != nil {
 		return err
@@ -64,8 +63,11 @@ func (o *Operator) planWorker(ctx context.Context, request Request, plan *Plan) 
 	plan.Data = planned
 	now := &planned.Now
 	plan.Title = capital(request.Kind.Verb()) + " worker " + now.Name
-	if !planned.Changes {
-		return nothing(cmp.Or(map[bool]string{true: "worker " + now.Name}[planned.Refused], "it") + " " + planned.Says)
+	switch {
+	case planned.Refused:
+		return refuse(Refused, "worker %s %s", now.Name, planned.Says)
+	case !planned.Changes:
+		return nothing("it " + planned.Says)
 	}
 	plan.Lines.Add(Plain, "%s", sentence("it "+planned.Says))
 	plan.Lines.Add(Note, "%s", hasNow(now.Running, now.Unstarted))
