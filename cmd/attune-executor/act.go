@@ -234,7 +234,7 @@ func (o *operator) results(receipt *act.Receipt, how acting) (view any, problems
 
 // exitCodes are those of problems; the others mean that the act failed.
 var exitCodes = map[act.ProblemKind]int{
-	act.Refused: exitRefused, act.Conflict: exitRefused, act.Forbidden: exitRefused, act.Invalid: exitUsage,
+	act.Unchanged: exitRefused, act.Refused: exitRefused, act.Conflict: exitRefused, act.Forbidden: exitRefused, act.Invalid: exitUsage,
 	act.Unfit: exitRefused, act.Unreachable: exitUnreachable, act.Denied: exitRefused,
 }
 

@@ -155,11 +155,11 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	}
 	var text string
 	testkit.Eventually(t,
-		func() bool { text = run(0, "--dry-run"); return strings.HasPrefix(text, "3 messages ready") }, 20*time.Second)
-	require.Contains(t, text, "the first 3 would be taken")
-	require.Contains(t, run(exitRefused), "3 messages would be taken from attune.dlx.queue: --yes does it")
+		func() bool { text = run(0, "--dry-run"); return strings.Contains(text, "3 messages are ready") }, 20*time.Second)
+	require.Contains(t, text, "the first 3 are taken")
+	require.Contains(t, run(exitRefused), "Take 3 dead letters: --yes does it")
 	require.Regexp(t,
-		`^planned 1: 1 taken \(1 new, 0 known, 0 probes\), 0 gone, 0 left; attune.dlx.queue 3 -> 2 \(audit 1\)\n`,
+		`^1 of 1 taken\. \(audit 1\)\n  1 new row, 0 known, 0 probes; attune.dlx.queue 3 → 2\n`,
 		run(0, "--first", "1", "--yes"))
 	var receipt triage.TakeReceipt
 	require.NoError(t, json.Unmarshal([]byte(run(0, "--reason", "rejected", "--yes", "-o", "json")), &receipt))
@@ -167,5 +167,5 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	require.Equal(t, []int64{2, 3}, receipt.Matched)
 	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from dead_letter where decision is null`))
 	require.Contains(t, run(exitFailed, "--queue", "nowhere"), "the broker has no such queue: nowhere")
-	require.Contains(t, run(0, "--yes"), "planned 0: 0 taken")
+	require.Contains(t, run(0, "--yes"), "0 of 0 taken")
 }

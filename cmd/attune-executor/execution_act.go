@@ -111,7 +111,10 @@ func (o *operator) cancelExecutions(
 	ctx, stop := o.start("execution")
 	defer stop()
 	receipt, err := o.Run(ctx, plan, options.reason, nil)
-	if !options.wait || receipt == nil || err != nil {
+	switch {
+	case receipt == nil:
+		return o.problem(err)
+	case !options.wait || err != nil:
 		return o.finish(ctx, request, receipt, err, how)
 	}
 	stopped, _ := receipt.Data.(*triage.CancelReceipt)

@@ -188,8 +188,8 @@ type Receipt struct {
 	Results []Result
 	// Problem is why less was done than asked for, if the act did not fail.
 	Problem *Problem
-	// Remaining of the Planned rows were not reached, because the run was stopped.
-	Planned, Remaining int
+	// Done of the Planned rows were changed; Remaining were not reached, because the run was stopped.
+	Planned, Done, Remaining int
 }
 
 // Result is the receipt of one named row, or its problem.

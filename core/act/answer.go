@@ -55,7 +55,7 @@ func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) 
 	}, func(r *triage.AnswerReceipt) *Receipt {
 		return &Receipt{
 			Text:   fmt.Sprintf("Inquiry %d is answered.", id),
-			Lines:  TextLines{line(Plain, "%s", follows(&r.AnswerPlan))},
+			Lines:  TextLines{line(Good, "%s", string(r.Public)), line(Plain, "%s", follows(&r.AnswerPlan))},
 			Audits: audits(r.Audit), Sent: r.Sent,
 		}
 	})

@@ -139,7 +139,7 @@ func cancelLine(r triage.CancelResult) TextLine {
 }
 
 func cancelReceipt(r *triage.CancelReceipt) *Receipt {
-	receipt := &Receipt{Audits: audits(r.Audit), Sent: r.Sent}
+	receipt := &Receipt{Audits: audits(r.Audit), Sent: r.Sent, Done: r.Acted()}
 	receipt.Text = countsOf(r.CancelCounts)
 	if r.Acted() == 0 {
 		receipt.Unchanged, receipt.Problem = true, cancelProblem(r)
@@ -148,7 +148,7 @@ func cancelReceipt(r *triage.CancelReceipt) *Receipt {
 		receipt.Partly = true
 		receipt.Lines.Add(Warn, "%d changed under every try: the same again is safe", r.Moving)
 	}
-	if len(r.Executions) > 1 && len(r.Executions) <= many {
+	if r.Acted() > 0 && len(r.Executions) <= many {
 		for _, one := range r.Executions {
 			receipt.Lines = append(receipt.Lines, cancelLine(one))
 		}

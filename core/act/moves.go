@@ -88,7 +88,7 @@ func moveReceipt(r *triage.MoveReceipt, to string) *Receipt {
 		}
 	}
 	if r.Moved+r.Already == 0 {
-		receipt.Problem = refuse(Incomplete, "nothing was moved: none of them waits in a queue")
+		receipt.Problem = nothing("nothing was moved: none of them waits in a queue")
 	}
 	return receipt
 }

@@ -176,8 +176,8 @@ func does[R any](do func(ctx context.Context, reason string) (*R, error), says f
 		}
 		receipt := says(r)
 		receipt.Data = r
-		if receipt.Problem != nil && err == nil && receipt.Problem.Kind != Incomplete {
-			err, receipt.Problem = receipt.Problem, nil
+		if p := receipt.Problem; p != nil && err == nil && p.Kind != Unchanged && p.Kind < Incomplete {
+			err, receipt.Problem = p, nil
 		}
 		return receipt, err
 	}

@@ -28,6 +28,7 @@ const (
 	Denied                         // to the login of the program
 	Unknown                        // whether it was done
 	Incomplete                     // less was done than asked for
+	Stopped                        // the run ended before its last row
 )
 
 // Problem is why an act was not done.

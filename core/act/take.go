@@ -107,7 +107,7 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) Text
 func takeReceipt(r *triage.TakeReceipt, match triage.DeadLetterMatch) *Receipt {
 	receipt := &Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
-		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit), Planned: r.Planned, Remaining: r.Left,
+		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit), Planned: r.Planned, Done: r.Taken, Remaining: r.Left,
 	}
 	switch {
 	case r.Lost != "":
@@ -135,7 +135,7 @@ func takeReceipt(r *triage.TakeReceipt, match triage.DeadLetterMatch) *Receipt {
 		receipt.Lines.Add(Warn, "%s", sentence("stopped: "+r.Stopped))
 		receipt.Next = "the same again goes on"
 		receipt.Problem = &Problem{
-			Kind: Incomplete, Text: fmt.Sprintf("stopped with %d of %s left: %s", r.Left, messages, r.Stopped),
+			Kind: Stopped, Text: fmt.Sprintf("stopped with %d of %s left: %s", r.Left, messages, r.Stopped),
 			Instead: "run the same command again",
 		}
 	case r.Lost != "":
@@ -161,8 +161,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ Request, plan *Plan) e
 	plan.Lines.Add(Danger, "No row is written. Nothing brings them back.")
 	plan.Lines.Add(Plain, "A take moves them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
-		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: take them",
-			planned.Ready, triage.PurgeOffered))
+		return refuse(Refused, "%d messages lie in %s; the broker purges only more than %d: take them", planned.Ready,
+			planned.Queue, triage.PurgeOffered)
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.BrokerPurge, error) {
 		r, err := withBroker(ctx, o, func(connected *triage.Triage) (*triage.BrokerPurge, error) {
