@@ -236,6 +236,7 @@ func (o *operator) results(receipt *act.Receipt, how acting) (view any, problems
 var exitCodes = map[act.ProblemKind]int{
 	act.Unchanged: exitRefused, act.Refused: exitRefused, act.Conflict: exitRefused, act.Forbidden: exitRefused, act.Invalid: exitUsage,
 	act.Unfit: exitRefused, act.Unreachable: exitUnreachable, act.Denied: exitRefused,
+	act.Away: exitUnreachable,
 }
 
 // problem gives an error of an act its exit code, and the flag that insists.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
@@ -33,10 +36,13 @@ import (
 // doorCase is an act that every door carries out, each on a subject of its own.
 type doorCase struct {
 	name    string
-	subject func(d *doors) string // stores what the act changes; SUBJECT stands for it below
-	command string                // without it, there is no command
-	dryRun  bool                  // the command plans
-	path    string                // without it, HTTP has no such act
+	subject func(d *doors) string           // stores what the act changes; SUBJECT stands for it below
+	target  func(subject string) act.Target // that of the dashboard; by default the subject's id
+	kind    act.Kind                        // if it is not the name
+	values  map[string]string
+	command string // without it, there is no command
+	dryRun  bool   // the command plans
+	path    string // without it, HTTP has no such act
 	body    string
 	plans   bool // HTTP plans
 }
@@ -47,6 +53,7 @@ type doors struct {
 	store          *store.Store
 	database, amqp string
 	handler        http.Handler
+	dashboard      *act.Operator
 	link           *broker.Broker
 	made           int
 }
@@ -62,9 +69,10 @@ func openDoors(t *testing.T) *doors {
 	for _, sequence := range []string{"execution", "dead_letter", "operator_audit", "inquiry"} { // no id is a count
 		testkit.Exec(t, d.store, `alter sequence `+sequence+`_id_seq restart 1000`)
 	}
+	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: d.store}), nil, nil)
+	d.dashboard = act.New(act.Config{}, triage.New(triage.Config{Source: "attune-tui"}, d.store, nil).With(d.link), view)
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
-		View:      alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: d.store}), nil, nil),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: view,
 		Acts:      triage.New(triage.Config{Source: "attune-executor http"}, d.store, nil).With(d.link),
 		Published: api.Published{Store: d.store},
 		Ready:     func(context.Context) []api.Check { return nil },
@@ -162,6 +170,10 @@ func (d *doors) workerID(name string) string {
 	return ofID(int64(testkit.Count(d.t, d.store, `select id from worker where name = $1`, name)))
 }
 
+func ofAction(subject string) act.Target { return act.Target{Action: subject} }
+
+func named(subject string) act.Target { return act.Target{Ref: subject} }
+
 var doorCases = []doorCase{
 	{
 		name: "execution.cancel", subject: ofExecution(lifecycle.StatusRequested), dryRun: true,
@@ -193,7 +205,7 @@ var doorCases = []doorCase{
 		path: "/api/v1/executions/front", body: `"ids": [SUBJECT]`,
 	},
 	{
-		name: "execution.lane", subject: ofWaiting, command: "execution lane --to high SUBJECT --reason why",
+		name: "execution.lane", values: map[string]string{act.FieldLane: "high"}, subject: ofWaiting, command: "execution lane --to high SUBJECT --reason why",
 		path: "/api/v1/executions/lane", body: `"ids": [SUBJECT], "lane": "high"`,
 	},
 	{
@@ -211,19 +223,19 @@ var doorCases = []doorCase{
 		path:    "/api/v1/executions/put-back", body: `"audit_id": SUBJECT`,
 	},
 	{
-		name: "queue.pause", subject: ofQueue(1), command: "queue pause SUBJECT --reason why",
+		name: "queue.pause", target: ofAction, subject: ofQueue(1), command: "queue pause SUBJECT --reason why",
 		path: "/api/v1/actions/SUBJECT/queues/pause",
 	},
 	{
-		name: "queue.resume", subject: paused(ofQueue(1), "/api/v1/actions/SUBJECT/queues/pause"),
+		name: "queue.resume", target: ofAction, subject: paused(ofQueue(1), "/api/v1/actions/SUBJECT/queues/pause"),
 		command: "queue resume SUBJECT", path: "/api/v1/actions/SUBJECT/queues/resume",
 	},
 	{
-		name: "queue.limit", subject: ofQueue(1), command: "queue limit SUBJECT 7",
+		name: "queue.limit", target: ofAction, values: map[string]string{act.FieldLimit: "7"}, subject: ofQueue(1), command: "queue limit SUBJECT 7",
 		path: "/api/v1/actions/SUBJECT/queues/limit", body: `"limit": 7`,
 	},
 	{
-		name: "queue.reset", subject: ofQueue(1), command: "queue limit SUBJECT --reset",
+		name: "queue.reset", target: ofAction, subject: ofQueue(1), command: "queue limit SUBJECT --reset",
 		path: "/api/v1/actions/SUBJECT/queues/reset",
 	},
 	{
@@ -231,7 +243,7 @@ var doorCases = []doorCase{
 		command: "queue pause SUBJECT --reason why", path: "/api/v1/actions/SUBJECT/queues/pause",
 	},
 	{
-		name: "queue.clear", subject: ofQueue(2), dryRun: true, plans: true, command: "queue clear SUBJECT --yes",
+		name: "queue.clear", target: ofAction, subject: ofQueue(2), dryRun: true, plans: true, command: "queue clear SUBJECT --yes",
 		path: "/api/v1/actions/SUBJECT/queues/clear", body: `"confirm": "SUBJECT"`,
 	},
 	{
@@ -239,7 +251,7 @@ var doorCases = []doorCase{
 		path: "/api/v1/actions/SUBJECT/queues/clear",
 	},
 	{
-		name: "queue.repair", dryRun: true, plans: true, command: "queue repair SUBJECT",
+		name: "queue.repair", target: ofAction, dryRun: true, plans: true, command: "queue repair SUBJECT",
 		subject: func(d *doors) string {
 			action := testkit.Action(d.t, d.store, d.name("demo.d"))
 			testkit.State(d.t, d.store, action, 2, func(r *testkit.StateRow) { r.Active = 2 })
@@ -248,11 +260,11 @@ var doorCases = []doorCase{
 		path: "/api/v1/queues/repair?action=SUBJECT",
 	},
 	{
-		name: "worker.cordon", subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
+		name: "worker.cordon", target: named, subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
 		command: "workers cordon SUBJECT --reason why", path: "/api/v1/workers/ID/cordon",
 	},
 	{
-		name: "worker.uncordon", dryRun: true, command: "workers uncordon SUBJECT --reason why",
+		name: "worker.uncordon", target: named, dryRun: true, command: "workers uncordon SUBJECT --reason why",
 		subject: func(d *doors) string {
 			name := d.worker("active")
 			code, answer := d.post("/api/v1/workers/"+d.workerID(name)+"/cordon", `{}`)
@@ -262,11 +274,11 @@ var doorCases = []doorCase{
 		path: "/api/v1/workers/ID/uncordon",
 	},
 	{
-		name: "worker.drain", subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
+		name: "worker.drain", target: named, subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
 		command: "workers drain SUBJECT --reason why --yes", path: "/api/v1/workers/ID/drain",
 	},
 	{
-		name: "worker.forget", subject: func(d *doors) string { return d.worker("inactive") }, dryRun: true,
+		name: "worker.forget", target: named, subject: func(d *doors) string { return d.worker("inactive") }, dryRun: true,
 		command: "workers forget SUBJECT --reason why --yes", path: "/api/v1/workers/ID/forget",
 	},
 	{
@@ -290,7 +302,7 @@ var doorCases = []doorCase{
 		command: "workflow pause SUBJECT --reason why", path: "/api/v1/workflows/SUBJECT/pause",
 	},
 	{
-		name: "inquiry.respond", dryRun: true,
+		name: "inquiry.respond", values: map[string]string{act.FieldAnswer + "ok": "yes"}, dryRun: true,
 		subject: func(d *doors) string { return ofID(apitest.Inquiry(d.t, d.store, "pending", 0)) },
 		command: "inquiry respond SUBJECT --note why -p ok:=true", path: "/api/v1/inquiries/SUBJECT/respond",
 		body: `"response": {"ok": true}`,
@@ -328,6 +340,7 @@ var doorCases = []doorCase{
 	},
 	{
 		name: "dead_letter.discard-all", dryRun: true, plans: true,
+		values: map[string]string{act.FieldReason: "SUBJECT"},
 		subject: func(d *doors) string {
 			reason := d.name("bulk")
 			d.deadLetter("", reason)
@@ -338,7 +351,7 @@ var doorCases = []doorCase{
 		path:    "/api/v1/dead-letters/discard-all?reason=SUBJECT", body: `"confirm": "discard 2"`,
 	},
 	{
-		name: "dead_letter.reopen", subject: ofDeadLetter("discarded"), path: "/api/v1/dead-letters/SUBJECT/reopen",
+		name: "dead_letter.reopen", kind: act.UndoDeadLetters, subject: ofDeadLetter("discarded"), path: "/api/v1/dead-letters/SUBJECT/reopen",
 	},
 	{name: "dead_letter.return", subject: ofDeadLetter(""), path: "/api/v1/dead-letters/SUBJECT/return"},
 	{
@@ -348,6 +361,16 @@ var doorCases = []doorCase{
 			return "-"
 		},
 		path: "/api/v1/dead-letters/take?first=1",
+	},
+	{
+		name: "dead_letter.send", subject: ofDeadLetter(""),
+		values: map[string]string{act.FieldExchange: message.ExchangeEvents, act.FieldKey: message.KeyEventCreated},
+	},
+	{
+		name: "workflow.retry", subject: ofExecution(lifecycle.StatusFailed), command: "execution retry SUBJECT",
+	},
+	{
+		name: "task.retry", subject: ofExecution(lifecycle.StatusFailed), command: "execution retry SUBJECT",
 	},
 	{
 		name: "dead_letter.purge-broker", subject: func(*doors) string { return "-" },
@@ -380,6 +403,35 @@ func (d *doors) command(line string) string {
 	return text
 }
 
+// show plans and runs an act as the dashboard does, and returns what it shows.
+func (d *doors) show(c doorCase, subject string) (planned, ran string) {
+	request := act.Request{Kind: cmp.Or(c.kind, act.Kind(c.name)), Values: map[string]string{}}
+	for name, value := range c.values {
+		request.Values[name] = strings.ReplaceAll(value, "SUBJECT", subject)
+	}
+	request.Target.ID, _ = strconv.ParseInt(subject, 10, 64)
+	if c.target != nil {
+		request.Target = c.target(subject)
+	}
+	var w page
+	plan, err := d.dashboard.Plan(d.t.Context(), request)
+	if err != nil {
+		return err.Error(), ""
+	}
+	planPage(&w, plan)
+	planned = w.String() + "word: " + cmp.Or(plan.Word, "-")
+	if plan.Nothing != "" {
+		return planned, ""
+	}
+	receipt, err := d.dashboard.Run(d.t.Context(), plan, "why", nil)
+	if err != nil {
+		return planned, err.Error()
+	}
+	w.Reset()
+	receiptPage(&w, receipt)
+	return planned, w.String()
+}
+
 // varying are the parts of answers that differ from run to run.
 var varying = []struct {
 	what *regexp.Regexp
@@ -405,6 +457,7 @@ func TestActsThroughEveryDoor(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)
 	var golden strings.Builder
+	acted := map[act.Kind]bool{}
 	say := func(subject, door, text string) {
 		for _, v := range varying {
 			text = v.what.ReplaceAllString(text, v.text)
@@ -433,6 +486,12 @@ func TestActsThroughEveryDoor(t *testing.T) {
 				say(subject, output, d.command(line))
 			}
 		}
+		if acted[cmp.Or(c.kind, act.Kind(strings.Fields(c.name)[0]))] = true; !strings.Contains(c.name, " ") {
+			subject := c.subject(d)
+			planned, ran := d.show(c, subject)
+			say(subject, "dashboard plan", planned)
+			say(subject, "dashboard", ran)
+		}
 		if c.path != "" {
 			subject := c.subject(d)
 			path, body := with(c.path, subject), `"reason": "why"`
@@ -447,6 +506,9 @@ func TestActsThroughEveryDoor(t *testing.T) {
 			say(subject, "HTTP", fmt.Sprintf("%d\n%s", code, answer))
 		}
 		t.Logf("%s in %s", c.name, time.Since(began))
+	}
+	for _, item := range act.Known() {
+		require.True(t, acted[item.Kind], "%s has no case", item.Kind)
 	}
 	file := filepath.Join("testdata", "acts.golden")
 	if *update {

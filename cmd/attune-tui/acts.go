@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"github.com/attune-go/attune/core/act"
 	"log/slog"
@@ -55,8 +54,7 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*a
 		}
 		return acts.With(link), link.Stop, nil
 	}
-	explain := func(err error, ran bool) error { return meaningOf(acts.Denied(err), ran) }
-	return act.New(act.Config{WithBroker: withBroker, Explain: explain}, acts, reader), st.Close, nil
+	return act.New(act.Config{WithBroker: withBroker}, acts, reader), st.Close, nil
 }
 
 // stateFolder is a folder for files of the dashboard; empty if unknown.
@@ -69,25 +67,6 @@ func stateFolder(name string) string {
 		return ""
 	}
 	return filepath.Join(home, ".local", "state", "attune", name)
-}
-
-// meaningOf explains a database error. ran is false if a plan failed: the dashboard then says that nothing was
-// changed.
-func meaningOf(err error, ran bool) error {
-	denied, isDenied := errors.AsType[*triage.DeniedError](err)
-	switch class := store.ClassOf(err); {
-	case isDenied:
-		return denied
-	case class == store.ClassUnknown && ran:
-		return fmt.Errorf("whether it was done is unknown; L shows the records, and repeating it is safe: %w",
-			err)
-	case class == store.ClassUnreachable && ran:
-		return fmt.Errorf("nothing more was done: %w", store.Trouble(err).Because(err))
-	case class == store.ClassUnreachable, class == store.ClassUnknown:
-		return store.Trouble(err).Because(err)
-	default:
-		return err
-	}
 }
 
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {

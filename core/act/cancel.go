@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
@@ -44,14 +43,7 @@ func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) 
 		return o.planMarked(ctx, request, plan)
 	}
 	wish := triage.CancelRequest{IDs: request.IDs(), Tree: request.Kind == CancelTree, Reason: request.Reason}
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
-		wish.Reason = reason
-		if request.Kind == CancelWorkflow {
-			r, err := o.triage.CancelWorkflow(ctx, request.Target.ID, reason)
-			return r, o.notOne(ctx, request.Target.ID, err)
-		}
-		return o.triage.Cancel(ctx, &triage.CancelPlan{CancelRequest: wish})
-	}, cancelReceipt)
+	plan.Run = o.cancels(request.Kind, wish)
 	if request.Direct {
 		return nil
 	}
@@ -109,6 +101,22 @@ func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) 
 	return nil
 }
 
+// cancels makes the run of a cancellation. One of marked rows is paced, and may be stopped by hand.
+func (o *Operator) cancels(kind Kind, wish triage.CancelRequest) Run {
+	return does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
+		wish.Reason = reason
+		if kind == CancelWorkflow && !wish.Paced {
+			r, err := o.triage.CancelWorkflow(ctx, wish.IDs[0], reason)
+			return r, o.notOne(ctx, wish.IDs[0], err)
+		}
+		r, err := o.triage.Cancel(ctx, &triage.CancelPlan{CancelRequest: wish})
+		if wish.Paced && errors.Is(ctx.Err(), context.Canceled) {
+			err = nil // the receipt says so
+		}
+		return r, err
+	}, cancelReceipt)
+}
+
 func cancelLine(r triage.CancelResult) TextLine {
 	name := strconv.FormatInt(r.Acting(), 10) + " " + r.ActionRef
 	if r.Retry != 0 {
@@ -144,11 +152,27 @@ func cancelReceipt(r *triage.CancelReceipt) *Receipt {
 	if r.Acted() == 0 {
 		receipt.Unchanged, receipt.Problem = true, cancelProblem(r)
 	}
+	if r.Paced { // the rows were marked
+		done := 0
+		for _, one := range r.Executions {
+			if slices.Contains(r.IDs, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+				done++
+			}
+		}
+		if r.Acted() > 0 {
+			receipt.Lines.Add(Plain, "%s", receipt.Text)
+		}
+		receipt.Text = outcome(done, len(r.IDs), "done", other{len(r.IDs) - done - len(r.Left), "changed meanwhile"})
+		receipt.Left, receipt.Partly, receipt.Problem = r.Left, done < len(r.IDs), nil
+		if len(r.Left) > 0 {
+			receipt.Lines.Add(Warn, "%d were not reached and stay marked.", len(r.Left))
+		}
+	}
 	if r.Moving > 0 {
 		receipt.Partly = true
 		receipt.Lines.Add(Warn, "%d changed under every try: the same again is safe", r.Moving)
 	}
-	if r.Acted() > 0 && len(r.Executions) <= many {
+	if r.Acted() > 0 && len(r.Executions) <= many && !r.Paced {
 		for _, one := range r.Executions {
 			receipt.Lines = append(receipt.Lines, cancelLine(one))
 		}
@@ -156,7 +180,9 @@ func cancelReceipt(r *triage.CancelReceipt) *Receipt {
 	switch {
 	case r.Outcome == "interrupted" || r.Outcome == "failed":
 		receipt.Partly, receipt.Next = true, "the same again goes on where it stopped"
-	case r.Asked > 0:
+	case r.Asked > 1:
+		receipt.Next = "they are canceling until their workers say how they ended"
+	case r.Asked == 1:
 		receipt.Next = "it is canceling until its worker says how it ended, or its last task has ended"
 	}
 	return receipt
@@ -199,47 +225,4 @@ func cancelProblem(r *triage.CancelReceipt) *Problem {
 		}
 	}
 	return refuse(Refused, "%s has ended (%s)", request.subject(), r.Executions[0].Status)
-}
-
-// cancelMarked makes the run that cancels the marked rows as one cancellation.
-func (o *Operator) cancelMarked(plan *Plan, rows *marked) {
-	var ids []int64
-	for _, step := range rows.steps {
-		ids = append(ids, step.Rows...)
-	}
-	plan.Lines.Add(Note, "First all waiting ones are withdrawn, so that none of them starts.")
-	plan.Lines.Add(Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
-	plan.Lines.Add(Note, "Each row is checked again; rows that have ended by then are skipped.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
-		r, err := o.triage.Cancel(ctx,
-			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids, Reason: reason, Paced: true}})
-		if errors.Is(ctx.Err(), context.Canceled) {
-			err = nil // stopped by hand, which the receipt says
-		}
-		return r, err
-	}, func(r *triage.CancelReceipt) *Receipt {
-		done := 0
-		for _, one := range r.Executions {
-			if slices.Contains(ids, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
-				done++
-			}
-		}
-		receipt := cancelReceipt(r)
-		receipt.Lines, receipt.Problem = nil, nil
-		if r.Acted() > 0 {
-			receipt.Lines.Add(Plain, "%s", receipt.Text)
-		}
-		if r.Moving > 0 {
-			receipt.Lines.Add(Warn, "%d changed under every try: the same again is safe", r.Moving)
-		}
-		receipt.Text = outcome(done, len(ids), "done", other{len(ids) - done - len(r.Left), "changed meanwhile"})
-		receipt.Left, receipt.Partly = r.Left, done < len(ids)
-		switch {
-		case len(r.Left) > 0:
-			receipt.Lines.Add(Warn, "%d were not reached and stay marked.", len(r.Left))
-		case r.Asked > 0:
-			receipt.Next = "they are canceling until their workers say how they ended"
-		}
-		return receipt
-	})
 }

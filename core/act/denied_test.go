@@ -63,7 +63,6 @@ func (b *bundle) with(database string, wire triage.WorkerQueues) *act.Operator {
 	acts := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
 	return act.New(act.Config{
 		WithBroker: func(context.Context) (*triage.Triage, func(), error) { return acts.With(wire), func() {}, nil },
-		Explain:    func(err error, _ bool) error { return acts.Denied(err) },
 	}, acts, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil))
 }
 

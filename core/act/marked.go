@@ -82,7 +82,14 @@ func (o *Operator) planMarked(ctx context.Context, request Request, plan *Plan) 
 		plan.Word = fmt.Sprintf("%s %d", verb, n)
 	}
 	if request.Kind == CancelExecution || request.Kind == CancelWorkflow {
-		o.cancelMarked(plan, rows)
+		plan.Lines.Add(Note, "First all waiting ones are withdrawn, so that none of them starts.")
+		plan.Lines.Add(Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
+		plan.Lines.Add(Note, "Each row is checked again; rows that have ended by then are skipped.")
+		wish := triage.CancelRequest{Paced: true}
+		for _, step := range rows.steps {
+			wish.IDs = append(wish.IDs, step.Rows...)
+		}
+		plan.Run = o.cancels(request.Kind, wish)
 		return nil
 	}
 	unpaced := slices.Contains(holdsBack, request.Kind)
@@ -112,7 +119,7 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *Receipt {
 		receipt.Next = "the same again goes on with those"
 	}
 	for _, note := range r.Notes {
-		tone, text := Note, o.explain(&Request{}, note.Err, true).Error()
+		tone, text := Note, o.problem(&Request{}, note.Err, true).Error()
 		if note.Failed {
 			tone = Danger
 		}

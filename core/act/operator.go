@@ -31,9 +31,6 @@ type Config struct {
 	// WithBroker connects a triage to the broker, and returns a function that disconnects it. Nil takes the triage as
 	// it is.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
-	// Explain explains a database error: ran is false if a plan failed, true if a run failed. Nil keeps errors as
-	// they are.
-	Explain func(err error, ran bool) error
 }
 
 // Operator plans and runs acts. It is safe for concurrent use. Triage decides what is allowed: a plan reads without
@@ -57,7 +54,7 @@ type planner func(o *Operator, ctx context.Context, request Request, plan *Plan)
 func (o *Operator) Plan(ctx context.Context, request Request) (*Plan, error) {
 	plan, err := o.plan(ctx, request)
 	if err != nil {
-		return nil, o.explain(&request, err, false)
+		return nil, err
 	}
 	return plan, nil
 }
@@ -79,7 +76,7 @@ func (o *Operator) plan(ctx context.Context, request Request) (*Plan, error) {
 	case request.Kind.Of() != "dead letter": // they have plans of their own for many
 		planner = (*Operator).planMarked
 	}
-	err := o.problem(&request, planner(o, ctx, request, plan))
+	err := o.problem(&request, planner(o, ctx, request, plan), false)
 	if why, ok := errors.AsType[*Problem](err); ok && why.Kind <= Missing {
 		plan.Nothing, plan.Problem, err = why.Text, why, nil
 	}
@@ -101,7 +98,7 @@ func (o *Operator) Run(
 		receipt.Lines.Add(Note, "%s in the outbox; a running engine sends within seconds what it finds there",
 			phrase.Plural(receipt.Sent.Messages, "message is", "messages are"))
 	}
-	return receipt, o.explain(&plan.Request, err, true)
+	return receipt, o.problem(&plan.Request, err, true)
 }
 
 // Do plans and runs what a client asked for directly.
@@ -115,17 +112,6 @@ func (o *Operator) Do(ctx context.Context, request Request, reason string) (*Rec
 		return nil, plan.Problem
 	}
 	return o.Run(ctx, plan, reason, nil)
-}
-
-// explain explains an error. A refusal explains itself.
-func (o *Operator) explain(request *Request, err error, ran bool) error {
-	err = o.problem(request, err)
-	_, invalid := errors.AsType[*InvalidError](err)
-	p, _ := errors.AsType[*Problem](err)
-	if err == nil || invalid || p != nil && p.Kind < Denied || o.cfg.Explain == nil {
-		return err
-	}
-	return o.cfg.Explain(err, ran)
 }
 
 // planNamed plans an act on rows that the operator named: each is planned and run in its turn, in the order of the

@@ -26,6 +26,7 @@ const (
 	Unfit                          // an answer that its question does not take
 	Unreachable                    // the broker, which the act needs
 	Denied                         // to the login of the program
+	Away                           // the database does not answer
 	Unknown                        // whether it was done
 	Incomplete                     // less was done than asked for
 	Stopped                        // the run ended before its last row
@@ -86,14 +87,16 @@ func (r *Request) subject() string {
 	return fmt.Sprintf("%s %d", r.Kind.Of(), r.Target.ID)
 }
 
-// problem explains an error of an act. It returns errors as they are of which it does not know more.
-func (o *Operator) problem(request *Request, err error) error {
-	if _, known := errors.AsType[*Problem](err); err == nil || known {
+// problem explains an error of a plan, or of an act that ran. It returns errors as they are of which it does not know
+// more.
+func (o *Operator) problem(request *Request, err error, ran bool) error {
+	_, known := errors.AsType[*Problem](err)
+	if _, invalid := errors.AsType[*InvalidError](err); err == nil || known || invalid {
 		return err
 	}
 	p := o.stateProblem(request, err)
 	if p == nil {
-		p = o.serverProblem(err)
+		p = o.serverProblem(err, ran)
 	}
 	if p == nil {
 		return err
@@ -174,7 +177,8 @@ func (o *Operator) stateProblem(request *Request, err error) *Problem {
 }
 
 // serverProblem explains a refusal by a server.
-func (o *Operator) serverProblem(err error) *Problem {
+func (o *Operator) serverProblem(err error, ran bool) *Problem {
+	class := store.ClassOf(err)
 	denied, isDenied := errors.AsType[*triage.DeniedError](o.triage.Denied(err))
 	switch {
 	case errors.Is(err, triage.ErrQueueMissing):
@@ -189,10 +193,14 @@ func (o *Operator) serverProblem(err error) *Problem {
 		return &Problem{Kind: Unreachable, Text: err.Error()}
 	case errors.Is(err, broker.ErrNotConnected):
 		return &Problem{Kind: Unreachable, Text: broker.Trouble(err).String(), Instead: "nothing was done"}
-	case store.ClassOf(err) == store.ClassUnknown:
+	case class == store.ClassUnknown && ran:
 		return &Problem{
 			Kind: Unknown, Text: err.Error() + ": whether it was done is unknown", Instead: "the same again is safe",
 		}
+	case class == store.ClassUnreachable && ran:
+		return &Problem{Kind: Away, Text: "nothing more was done: " + store.Trouble(err).String()}
+	case class == store.ClassUnreachable, class == store.ClassUnknown:
+		return &Problem{Kind: Away, Text: store.Trouble(err).String()}
 	}
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestErrorsAreProblems(t *testing.T) {
@@ -49,13 +51,28 @@ func TestErrorsAreProblems(t *testing.T) {
 		},
 		"the broker is not connected yet: start it, or correct message_queue.url: nothing was done": {requeue, broker.ErrNotConnected, Unreachable},
 	} {
-		p, known := errors.AsType[*Problem](o.problem(c.request, c.err))
+		p, known := errors.AsType[*Problem](o.problem(c.request, c.err, true))
 		require.True(t, known, text)
 		require.Equal(t, text, p.Error())
 		require.Equal(t, c.kind, p.Kind, text)
 		require.ErrorIs(t, p, c.err)
 	}
 	broke := errors.New("it broke")
-	require.Equal(t, broke, o.problem(retry, broke))
-	require.NoError(t, o.problem(retry, nil))
+	require.Equal(t, broke, o.problem(retry, broke, true))
+	require.NoError(t, o.problem(retry, nil, true))
+}
+
+// An error of a plan does not name the read; an error of a run names its result.
+func TestErrorsOfTheDatabaseAreShort(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	away := fmt.Errorf("plan a pause: acquire connection: %w", pool.Ping(testkit.Context(t)))
+	o := New(Config{}, triage.New(triage.Config{}, &store.Store{}, nil), nil)
+	planned := o.problem(&Request{}, away, false)
+	require.Regexp(t, `^the database refuses connections, nothing listens there: start it`, planned.Error())
+	require.NotContains(t, planned.Error(), "acquire")
+	require.ErrorIs(t, planned, away)
+	require.ErrorContains(t, o.problem(&Request{}, away, true), "nothing more was done")
 }
