@@ -49,8 +49,8 @@ type acting struct {
 	publishes, connects bool
 	// ledger is set for acts whose plans ask the management API about dead letters.
 	ledger bool
-	// noun is what the progress counts, such as "execution"; done and field are the participle and the member of JSON of
-	// named rows.
+	// noun is what the progress counts, such as "execution"; done and field are the participle and the member of JSON
+	// of named rows.
 	noun, done, field string
 }
 
@@ -234,8 +234,9 @@ func (o *operator) results(receipt *act.Receipt, how acting) (view any, problems
 
 // exitCodes are those of problems; the others mean that the act failed.
 var exitCodes = map[act.ProblemKind]int{
-	act.Unchanged: exitRefused, act.Refused: exitRefused, act.Conflict: exitRefused, act.Forbidden: exitRefused, act.Invalid: exitUsage,
-	act.Unfit: exitRefused, act.Unreachable: exitUnreachable, act.Denied: exitRefused,
+	act.Unchanged: exitRefused, act.Refused: exitRefused, act.Conflict: exitRefused, act.Forbidden: exitRefused,
+	act.Invalid: exitUsage,
+	act.Unfit:   exitRefused, act.Unreachable: exitUnreachable, act.Denied: exitRefused,
 	act.Away: exitUnreachable,
 }
 

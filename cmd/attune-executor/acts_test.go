@@ -70,7 +70,7 @@ func openDoors(t *testing.T) *doors {
 		testkit.Exec(t, d.store, `alter sequence `+sequence+`_id_seq restart 1000`)
 	}
 	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: d.store}), nil, nil)
-	d.dashboard = act.New(act.Config{}, triage.New(triage.Config{Source: "attune-tui"}, d.store, nil).With(d.link), view)
+	d.dashboard = act.New(act.Config{}, triage.New(triage.Config{}, d.store, nil).With(d.link), view)
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: view,
 		Acts:      triage.New(triage.Config{Source: "attune-executor http"}, d.store, nil).With(d.link),
@@ -231,7 +231,8 @@ var doorCases = []doorCase{
 		command: "queue resume SUBJECT", path: "/api/v1/actions/SUBJECT/queues/resume",
 	},
 	{
-		name: "queue.limit", target: ofAction, values: map[string]string{act.FieldLimit: "7"}, subject: ofQueue(1), command: "queue limit SUBJECT 7",
+		name: "queue.limit", target: ofAction, values: map[string]string{act.FieldLimit: "7"},
+		subject: ofQueue(1), command: "queue limit SUBJECT 7",
 		path: "/api/v1/actions/SUBJECT/queues/limit", body: `"limit": 7`,
 	},
 	{
@@ -243,7 +244,8 @@ var doorCases = []doorCase{
 		command: "queue pause SUBJECT --reason why", path: "/api/v1/actions/SUBJECT/queues/pause",
 	},
 	{
-		name: "queue.clear", target: ofAction, subject: ofQueue(2), dryRun: true, plans: true, command: "queue clear SUBJECT --yes",
+		name: "queue.clear", target: ofAction,
+		subject: ofQueue(2), dryRun: true, plans: true, command: "queue clear SUBJECT --yes",
 		path: "/api/v1/actions/SUBJECT/queues/clear", body: `"confirm": "SUBJECT"`,
 	},
 	{
@@ -260,7 +262,8 @@ var doorCases = []doorCase{
 		path: "/api/v1/queues/repair?action=SUBJECT",
 	},
 	{
-		name: "worker.cordon", target: named, subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
+		name: "worker.cordon", target: named,
+		subject: func(d *doors) string { return d.worker("active") }, dryRun: true,
 		command: "workers cordon SUBJECT --reason why", path: "/api/v1/workers/ID/cordon",
 	},
 	{
@@ -278,7 +281,8 @@ var doorCases = []doorCase{
 		command: "workers drain SUBJECT --reason why --yes", path: "/api/v1/workers/ID/drain",
 	},
 	{
-		name: "worker.forget", target: named, subject: func(d *doors) string { return d.worker("inactive") }, dryRun: true,
+		name: "worker.forget", target: named,
+		subject: func(d *doors) string { return d.worker("inactive") }, dryRun: true,
 		command: "workers forget SUBJECT --reason why --yes", path: "/api/v1/workers/ID/forget",
 	},
 	{

@@ -24,7 +24,7 @@ func TestProblemsHaveExitCodes(t *testing.T) {
 	o := &operator{client: &client{app: &app{running: true}, cfg: &config.Config{}}}
 	for want, errs := range map[int][]error{
 		exitRefused: {
-			&act.Problem{Kind: act.Refused, Text: "no"}, &act.Problem{Kind: act.Conflict}, &act.Problem{Kind: act.Unfit},
+			&act.Problem{Kind: act.Refused}, &act.Problem{Kind: act.Conflict}, &act.Problem{Kind: act.Unfit},
 			&act.Problem{Kind: act.Forbidden}, &act.Problem{Kind: act.Denied}, &act.Problem{Anyway: true},
 		},
 		exitUsage:       {&act.Problem{Kind: act.Invalid}},

@@ -324,7 +324,8 @@ func (o *operator) awaitDrained(
 	begin := time.Now()
 	progress := drainProgress{app: o.app, begin: begin}
 	for {
-		now, err := o.triage.WorkerNow(ctx, triage.WorkerRequest{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
+		now, err := o.triage.WorkerNow(ctx,
+			triage.WorkerRequest{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
 		switch {
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)

@@ -147,7 +147,7 @@ type Plan struct {
 	// Confirm is what a client repeats to confirm the plan. Unlike Word it does not depend on the number of rows; empty
 	// means that clients need not confirm.
 	Confirm string
-	// Nothing says why there is nothing to run. Such a plan cannot be confirmed. Problem is why it is refused, if it is.
+	// Nothing says why there is nothing to run. Such a plan cannot be confirmed. Problem is the same with its kind.
 	Nothing string
 	Problem *Problem
 	// Data is the plan as it is published.

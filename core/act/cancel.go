@@ -80,11 +80,9 @@ func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) 
 		return nothing("it has ended")
 	}
 	if tasks != nil {
-		becomes := "it runs to its end if it has started, else it is cancelled"
-		if tasks.Cancellation == "cancel_running" {
-			becomes = "is stopped"
-		}
-		sayTasks(plan, tasks, becomes)
+		addFirst(&plan.Lines, fates(tasks, planned), "  … and %d more", func(f taskFate) TextLine {
+			return line(Plain, "  %s  %s: %s", f.Task, f.Status, f.Would)
+		})
 		plan.Lines.Add(Plain, "")
 		plan.Lines.Add(Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
 			tasks.Cancellation)
@@ -155,7 +153,8 @@ func cancelReceipt(r *triage.CancelReceipt) *Receipt {
 	if r.Paced { // the rows were marked
 		done := 0
 		for _, one := range r.Executions {
-			if slices.Contains(r.IDs, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+			acted := one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked
+			if acted && slices.Contains(r.IDs, one.ID) {
 				done++
 			}
 		}

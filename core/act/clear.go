@@ -40,7 +40,8 @@ func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) e
 		receipt := &Receipt{
 			Text: outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"},
 				other{r.Left, "still wait"}),
-			Partly: r.Cancelled < r.Planned, Planned: r.Planned, Done: r.Cancelled, Remaining: r.Left, Audits: audits(r.Audit), Sent: r.Sent,
+			Partly: r.Cancelled < r.Planned, Planned: r.Planned, Done: r.Cancelled, Remaining: r.Left,
+			Audits: audits(r.Audit), Sent: r.Sent,
 		}
 		if r.Left > 0 {
 			receipt.Next = "the same again goes on where it stopped"

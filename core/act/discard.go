@@ -95,7 +95,8 @@ func (o *Operator) discards(plan *Plan, planned *triage.DiscardPlan) {
 		receipt := &Receipt{
 			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
 				other{r.Left, "still wait"}),
-			Partly: r.Discarded < r.Planned, Planned: r.Planned, Done: r.Discarded, Remaining: r.Left, Audits: audits(r.Audit),
+			Partly: r.Discarded < r.Planned, Planned: r.Planned, Done: r.Discarded, Remaining: r.Left,
+			Audits: audits(r.Audit),
 		}
 		if r.Discarded > 0 {
 			receipt.Undo = ofIDs(UndoDeadLetters, planned.IDs()...)

@@ -274,7 +274,8 @@ func OnIDs(kind Kind, ids ...int64) Request {
 
 // ofIDs requests an act on rows by their ids.
 func ofIDs(kind Kind, ids ...int64) *Request {
-	request := &Request{Kind: kind, Target: Target{Name: phrase.Plural(len(ids), kind.Of(), phrase.Nouns(2, kind.Of()))}}
+	name := phrase.Plural(len(ids), kind.Of(), phrase.Nouns(2, kind.Of()))
+	request := &Request{Kind: kind, Target: Target{Name: name}}
 	if len(ids) == 1 {
 		request.Target.ID = ids[0]
 	}

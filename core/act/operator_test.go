@@ -229,7 +229,8 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	require.Equal(t, "a test", b.reason(receipt))
 	require.Equal(t, lifecycle.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, "it has ended", b.plan(act.CancelExecution, act.Target{ID: ids[1]}).Nothing)
-	require.Equal(t, "there is no execution 1099511627776", b.plan(act.CancelExecution, act.Target{ID: 1 << 40}).Nothing)
+	none := b.plan(act.CancelExecution, act.Target{ID: 1 << 40})
+	require.Equal(t, "there is no execution 1099511627776", none.Nothing)
 
 	plan = b.plan(act.CancelTree, act.Target{ID: running.ID})
 	require.Contains(t, text(plan.Lines), "2 executions")

@@ -107,7 +107,8 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) Text
 func takeReceipt(r *triage.TakeReceipt, match triage.DeadLetterMatch) *Receipt {
 	receipt := &Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
-		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit), Planned: r.Planned, Done: r.Taken, Remaining: r.Left,
+		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit), Planned: r.Planned, Done: r.Taken,
+		Remaining: r.Left,
 	}
 	switch {
 	case r.Lost != "":
@@ -159,7 +160,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ Request, plan *Plan) e
 	plan.Lines.Add(Danger, "The broker deletes all that is ready, %s now, and what arrives meanwhile.",
 		phrase.Plural(planned.Ready, "message", "messages"))
 	plan.Lines.Add(Danger, "No row is written. Nothing brings them back.")
-	plan.Lines.Add(Plain, "A take moves them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
+	plan.Lines.Add(Plain, "A take moves them into the ledger instead, in about %d s.",
+		planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
 		return refuse(Refused, "%d messages lie in %s; the broker purges only more than %d: take them", planned.Ready,
 			planned.Queue, triage.PurgeOffered)

@@ -71,7 +71,7 @@ func (o *Operator) planPause(ctx context.Context, request Request, plan *Plan) e
 			plan.Lines.Add(Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
 		}
 	}
-	ready := sayTasks(plan, d, "goes on to its end")
+	ready := sayTasks(plan, d)
 	switch {
 	case pauses:
 		plan.Lines.Add(Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
@@ -95,8 +95,8 @@ func (o *Operator) notOne(ctx context.Context, id int64, err error) error {
 	return cmp.Or(other, err)
 }
 
-// sayTasks describes what happens to running tasks, and names tasks that have not begun. It returns the ready ones.
-func sayTasks(plan *Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
+// sayTasks lists the running tasks, and names tasks that have not begun. It returns the ready ones.
+func sayTasks(plan *Plan, d *monitor.WorkflowDetail) (ready []string) {
 	var unreached []string
 	var running []*monitor.WorkflowTask
 	for i := range d.List {
@@ -112,7 +112,7 @@ func sayTasks(plan *Plan, d *monitor.WorkflowDetail, becomes string) (ready []st
 		}
 	}
 	addFirst(&plan.Lines, running, "  … and %d more", func(t *monitor.WorkflowTask) TextLine {
-		return line(Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
+		return line(Plain, "  %s  %s: goes on to its end", t.Name, t.Says)
 	})
 	if len(unreached) > 0 {
 		plan.Lines.Add(Note, "  not begun: %s", namesOf(unreached, " and %d more"))

@@ -84,7 +84,9 @@ func (s *Server) action(mux *routes, path string, handle operatorAct, parameters
 }
 
 // planned adds a bulk action: GET answers its plan, and POST carries it out. Both have the same parameters.
-func (s *Server) planned(mux *routes, path string, read func(r *http.Request) (act.Request, error), parameters ...string) {
+func (s *Server) planned(
+	mux *routes, path string, read func(r *http.Request) (act.Request, error), parameters ...string,
+) {
 	s.action(mux, path, func(r *http.Request) (any, error) {
 		request, err := read(r)
 		if err != nil {

@@ -38,5 +38,6 @@ func (s *Server) requeueDeadLetter(r *http.Request) (any, error) {
 	if err := readAct(r, &body, &body.Reason); err != nil {
 		return nil, err
 	}
-	return s.do(r, act.Request{Kind: act.RequeueDeadLetter, Target: act.Target{ID: id}, Anyway: body.Anyway}, body.Reason)
+	request := act.Request{Kind: act.RequeueDeadLetter, Target: act.Target{ID: id}, Anyway: body.Anyway}
+	return s.do(r, request, body.Reason)
 }
