@@ -178,7 +178,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows("worker worker-a is asked to stop it")
 	x.shows(buttons)
 	x.press("y")
-	x.shows("1 execution was asked to stop")
+	x.shows("1 execution asked to stop")
 	x.press("y") // now copies the execution
 	x.shows("copy of execution")
 	x.press("Escape")

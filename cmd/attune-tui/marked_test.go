@@ -217,8 +217,8 @@ func TestMarkedWorkflowsAreControlledByKeys(t *testing.T) {
 	i.becomes(1, `select count(*) from execution where action_ref = 'shop.deliver' and status = 'completed'`)
 	x.shows("✓ completed")
 	x.marksTwo()
-	x.plansMarked(act.RetryWorkflow, "Begin anew 2 workflows")
-	x.runs("Begin anew 2 workflows")
+	x.plansMarked(act.RetryWorkflow, "Retry 2 workflows")
+	x.runs("Retry 2 workflows")
 	i.began(8)
 }
 

@@ -39,8 +39,8 @@ func TestAWorkflowIsControlledByKeys(t *testing.T) {
 	i.ends <- struct{}{}
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == lifecycle.StatusCancelled }, wait,
 		"it ends")
-	x.plans(act.RetryWorkflow, "Begin "+name+" anew")
-	x.runs("Begin " + name + " anew")
+	x.plans(act.RetryWorkflow, "Retry "+name)
+	x.runs("Retry " + name)
 	i.becomes(1, `select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id)
 	i.began(3)
 	for _, done := range []string{"workflow.pause", "workflow.resume", "execution.cancel", "execution.retry"} {
