@@ -73,7 +73,7 @@ func (o *Operator) plan(ctx context.Context, request Request) (*Plan, error) {
 	case len(request.Targets) == 0 || act.whole:
 	case request.Named:
 		planner = (*Operator).planNamed
-	case request.Kind.Of() != "dead letter": // they have plans of their own for many
+	default:
 		planner = (*Operator).planMarked
 	}
 	err := o.problem(&request, planner(o, ctx, request, plan), false)
