@@ -22,6 +22,8 @@
 //	L5a  monitor catalog submit handback; triage, explain → monitor; alerting → monitor,
 //	     explain; doctor → monitor, explain, alerting
 //	     reads and actions for users and programs
+//	L5½  act
+//	     the sentences, confirmations and errors of actions, for every door
 //	L5b  engine → api; worker
 //	     the running parts
 //	     above: cmd/attune-executor, cmd/attune-tui and tui; lab and cmd/attune-lab, which nothing below imports
@@ -53,7 +55,8 @@
 //	the choice of a worker          placement; applied by scheduler
 //	the state of a workflow         workflow (rules), advancement (rows)
 //	a dead letter                   deadletter
-//	a number on the dashboard       monitor; an operator's action: triage
+//	a number on the dashboard       monitor
+//	an operator's action            act (its words), triage (its transactions)
 //	why an execution waits          explain
 //	a measure and an alert rule     alerting
 //	invariants                      doctor

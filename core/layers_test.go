@@ -35,6 +35,7 @@ var layers = map[string]int{
 
 	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"handback": 50, "roles": 50,
+	"act":    52,
 	"engine": 55, "api": 55, "worker": 55,
 }
 
@@ -70,12 +71,13 @@ var whyLayer = map[int]string{
 	30: "the outbox serves every step and knows none",
 	40: "a step hands on by message or through admission and scheduler, never by calling the next step",
 	50: "what people ask for works without a running engine",
+	52: "an act is worded once, above what reads and writes; command line, HTTP and dashboard only show it",
 	55: "the running parts are assembled by programs, not by each other",
 }
 
 // dashboard lists the packages of core that tui may import.
 var dashboard = []string{
-	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "lifecycle", "config", "yamldoc",
+	"monitor", "explain", "alerting", "inquiry", "phrase", "act", "triage", "lifecycle", "config", "yamldoc",
 }
 
 // edges are the third-party modules that only some folders may import.

@@ -147,12 +147,11 @@ func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Reques
 		return doomed, nil
 	}
 	what, list := count(len(doomed), "item"), clean(strings.Join(names, ", "))
-	_, err = c.settle(planFlags{yes: yes}, nil, nil, &question{
+	return doomed, c.confirm(planFlags{yes: yes}, &question{
 		unasked: fmt.Sprintf("%s would be deleted (%s): --yes deletes, --dry-run shows the difference", what, list),
 		text:    fmt.Sprintf("delete %s (%s)? type how many: ", what, list), want: strconv.Itoa(len(doomed)),
 		nothing: "nothing was applied",
 	})
-	return doomed, err
 }
 
 func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyOptions, err error) error {

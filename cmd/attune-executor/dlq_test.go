@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -89,27 +90,26 @@ func TestNoControlSequencesAreWritten(t *testing.T) {
 	}
 }
 
-// A discard of few dead letters needs a yes, one of many their number, and both need a terminal.
-func TestAPurgeIsConfirmed(t *testing.T) {
+// An act needs a yes, or the word of its plan, and both need a terminal.
+func TestAPlanIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		deadLetters int
-		terminal    bool
-		answer      string
-		refused     string
+		word     string
+		terminal bool
+		answer   string
+		refused  string
 	}{
-		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"},
-		"silence": {50, true, "", "not y"},
-		"many":    {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"},
-		"another number": {51, true, "50\n", "not 51"},
-		"no answer":      {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
+		"few": {"", true, "y\n", ""}, "upper": {"", true, "Y\n", ""}, "no": {"", true, "n\n", "not y"},
+		"silence": {"", true, "", "not y"},
+		"many":    {act.Word(act.DiscardDeadLetter, 51), true, " discard 51 \n", ""},
+		"a yes":   {act.Word(act.DiscardDeadLetter, 51), true, "y\n", "the answer is not discard 51"},
+		"another": {"core.echo", true, "core.echo2\n", "not core.echo"}, "its name": {"core.echo", true, "core.echo", ""},
+		"no answer": {act.Word(act.DiscardDeadLetter, 50), false, "y\n", "Discard 1 dead letter: --yes does it"},
 	} {
 		var out bytes.Buffer
-		plan := &triage.DiscardPlan{
-			DeadLetters: c.deadLetters,
-			Groups:      []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.deadLetters}},
-		}
-		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.terminal)
+		var w page
+		planPage(&w, &act.Plan{Title: "Discard", Lines: act.TextLines{{Text: "T\x1b[2J"}}})
+		err := newQuestion("Discard 1 dead letter", &w, c.word).confirm(strings.NewReader(c.answer), &out, c.terminal)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
 			require.NoError(t, err, name)
@@ -118,6 +118,7 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		require.ErrorContains(t, err, c.refused, name)
 		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err), name)
 	}
+	require.False(t, interactive(strings.NewReader("")))
 }
 
 // `dlq take` fails if messages have left the queue since its plan, and its receipt counts them.
@@ -203,11 +204,11 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	}
 	var text string
 	testkit.Eventually(t,
-		func() bool { text = run(0, "--dry-run"); return strings.HasPrefix(text, "3 messages ready") }, 20*time.Second)
-	require.Contains(t, text, "the first 3 would be taken")
-	require.Contains(t, run(exitRefused), "3 messages would be taken from attune.dlx.queue: --yes does it")
+		func() bool { text = run(0, "--dry-run"); return strings.Contains(text, "3 messages are") }, 20*time.Second)
+	require.Contains(t, text, "the first 3 are taken")
+	require.Contains(t, run(exitRefused), "Take 3 dead letters: --yes does it")
 	require.Regexp(t,
-		`^planned 1: 1 taken \(1 new, 0 known, 0 probes\), 0 gone, 0 left; attune.dlx.queue 3 -> 2 \(audit 1\)\n`,
+		`^1 of 1 taken\. \(audit 1\)\n  1 new row, 0 known, 0 probes; attune.dlx.queue 3 → 2\n`,
 		run(0, "--first", "1", "--yes"))
 	var receipt triage.TakeReceipt
 	require.NoError(t, json.Unmarshal([]byte(run(0, "--reason", "rejected", "--yes", "-o", "json")), &receipt))
@@ -215,5 +216,5 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	require.Equal(t, []int64{2, 3}, receipt.Matched)
 	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from dead_letter where decision is null`))
 	require.Contains(t, run(exitFailed, "--queue", "nowhere"), "the broker has no such queue: nowhere")
-	require.Contains(t, run(0, "--yes"), "planned 0: 0 taken")
+	require.Contains(t, run(0, "--yes"), "0 of 0 taken")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
@@ -20,10 +21,11 @@ import (
 
 // cancelOptions are the flags of `execution cancel`.
 type cancelOptions struct {
-	tree   bool
-	reason string
-	flags  planFlags
-	chosen selection
+	tree     bool
+	workflow bool
+	reason   string
+	flags    planFlags
+	chosen   selection
 	waitFlags
 }
 
@@ -74,46 +76,65 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	if err != nil {
 		return err
 	}
-	return a.withTriage(cmd, !options.flags.dryRun, func(t *triageClient) error {
-		return t.cancelExecutions(ids, filter, options)
+	how := acting{planFlags: options.flags, publishes: true, noun: "execution"}
+	return a.withOperator(cmd, how, func(o *operator) error {
+		return o.cancelExecutions(act.OnIDs(options.kind(), ids...), filter, options, how)
 	})
 }
 
-func (t *triageClient) cancelExecutions(
-	ids []int64, filter monitor.ExecutionFilter, options *cancelOptions,
+// kind is the act that the flags ask for.
+func (o *cancelOptions) kind() act.Kind {
+	switch {
+	case o.workflow:
+		return act.CancelWorkflow
+	case o.tree:
+		return act.CancelTree
+	}
+	return act.CancelExecution
+}
+
+func (o *operator) cancelExecutions(
+	request act.Request, filter monitor.ExecutionFilter, options *cancelOptions, how acting,
 ) error {
 	if options.chosen.given() {
-		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
-		if err != nil {
+		ids, err := o.choose(act.CancelExecution, filter, how)
+		if err != nil || ids == nil {
 			return err
 		}
-		run, err := t.settleChosen(chosen, "cancel", options.flags)
-		if !run || err != nil {
-			return err
-		}
-		ids = chosen.IDs
+		request = act.OnIDs(request.Kind, ids...)
 	}
-	request := triage.CancelRequest{IDs: ids, Tree: options.tree, Reason: options.reason}
-	if options.flags.dryRun {
-		plan, err := t.PlanCancel(t.cmd.Context(), request)
-		if err != nil {
-			return unknownOutcome(err)
-		}
-		_, err = t.settle(options.flags, plan, func(w *page) { cancelPlanPage(w, plan) }, nil)
+	request.Reason = options.reason
+	plan, err := o.planned(request, how)
+	if plan == nil {
 		return err
 	}
-	ctx, stop := t.start("execution")
+	ctx, stop := o.start("execution")
 	defer stop()
-	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelRequest: request})
-	delivery := t.deliver(ctx, receipt.Sent,
-		"the cancel requests are stored, and a running engine publishes them",
-		"a message reached no queue: the cancel requests are stored, and a running engine publishes them")
-	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
-	if err != nil {
-		return t.finish(ctx, view, func(w *page) { cancelPage(w, receipt) }, err,
-			failedErrorf("interrupted: run the same command again"), unknownOutcome)
+	receipt, err := o.Run(ctx, plan, options.reason, nil)
+	switch {
+	case receipt == nil:
+		return o.problem(err)
+	case !options.wait || err != nil:
+		return o.finish(ctx, request, receipt, err, how)
 	}
-	return t.reportCancel(ctx, view, options)
+	stopped, _ := receipt.Data.(*triage.CancelReceipt)
+	if o.output != "json" && o.output != "yaml" {
+		if err := o.show(nil, func(w *page) { receiptPage(w, receipt) }); err != nil {
+			return err
+		}
+	}
+	ends, waited := o.awaitStops(ctx, stopped.Executions, options.timeout)
+	view := cancelView{CancelReceipt: stopped, Delivery: o.delivery(ctx, stopped.Sent), Ends: ends}
+	printErr := o.show(view, func(w *page) {
+		for _, end := range ends {
+			line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
+			if end.Status != lifecycle.StatusCancelled {
+				line += " before it was stopped"
+			}
+			w.row(line)
+		}
+	})
+	return cmp.Or(printErr, waited)
 }
 
 // cancelView is a receipt with the delivery of its messages and, after a wait, the ends of the
@@ -131,56 +152,13 @@ type cancelEnd struct {
 	Status lifecycle.Status `json:"status"`
 }
 
-// reportCancel prints the receipt, and with --wait waits for the ends.
-func (t *triageClient) reportCancel(ctx context.Context, view cancelView, options *cancelOptions) error {
-	people, verdict := t.output != "json" && t.output != "yaml", cancelVerdict(view.CancelReceipt)
-	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
-		if err := t.show(view, func(w *page) { cancelPage(w, view.CancelReceipt) }); err != nil {
-			return err
-		}
-	}
-	var waited error
-	if options.wait {
-		view.Ends, waited = t.awaitStops(ctx, view.Executions, options.timeout)
-	}
-	if !people || len(view.Ends) > 0 {
-		if err := t.show(view, func(w *page) {
-			for _, end := range view.Ends {
-				line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
-				if end.Status != lifecycle.StatusCancelled {
-					line += " before it was stopped"
-				}
-				w.row(line)
-			}
-		}); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(waited, verdict)
-}
-
-// cancelVerdict is the error of a cancellation without effect.
-func cancelVerdict(r *triage.CancelReceipt) error {
-	switch {
-	case r.Acted() > 0:
-		return nil
-	case r.Ended == 0 && r.Moving == 0 && len(r.IDs) == 1:
-		return anExecution.missing(r.IDs[0])
-	case r.Ended == 0 && r.Moving == 0:
-		return failedErrorf("there are no such executions: `attune-executor execution list` shows the newest")
-	case len(r.Executions) == 1:
-		return refusedErrorf("nothing was cancelled: %s (audit %d)", cancelLine(r.Executions[0]), r.Audit)
-	}
-	return refusedErrorf("nothing was cancelled")
-}
-
 // awaitStops waits for the ends of the executions that were asked to stop.
-func (t *triageClient) awaitStops(
+func (o *operator) awaitStops(
 	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
 ) ([]cancelEnd, error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
-	submitter := submit.New(t.store, nil)
+	submitter := submit.New(o.store, nil)
 	var ends []cancelEnd
 	for _, r := range results {
 		if r.Outcome != triage.CancelAsked {
@@ -200,75 +178,6 @@ func (t *triageClient) awaitStops(
 		ends = append(ends, cancelEnd{ID: r.Acting(), Status: row.Status})
 	}
 	return ends, nil
-}
-
-func cancelLine(r triage.CancelResult) string {
-	name := fmt.Sprintf("execution %d: ", r.ID)
-	if r.Retry != 0 {
-		name = fmt.Sprintf("execution %d, repeated by %d: ", r.ID, r.Retry)
-	}
-	worker := r.WorkerName
-	if worker == "" {
-		worker = fmt.Sprintf("worker %d", r.WorkerID)
-	}
-	switch r.Outcome {
-	case triage.CancelDone:
-		return name + "cancelled"
-	case triage.CancelAsked:
-		if r.WorkerGone {
-			return name + "should stop, but " + worker + " is gone: the engine decides"
-		}
-		if r.WorkerID == 0 {
-			return name + "ends when the last of its tasks has ended"
-		}
-		return name + "asked " + worker + " to stop"
-	case triage.CancelEnded:
-		return name + fmt.Sprintf("has ended (%s)", r.Status)
-	case triage.CancelMissing:
-		return name + "there is no such execution"
-	default:
-		return name + "changed during every try: run the same command again"
-	}
-}
-
-func countsText(c triage.CancelCounts) string {
-	var parts []string
-	for _, part := range []struct {
-		n    int
-		text string
-	}{
-		{c.Cancelled, "cancelled"},
-		{c.Asked, "asked to stop"},
-		{c.Ended, "had ended"},
-		{c.Missing, "not found"},
-		{c.Moving, "kept changing"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func cancelPage(w *page, r *triage.CancelReceipt) {
-	for _, one := range r.Executions {
-		if len(r.Executions) > few && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
-			continue // the counts say it
-		}
-		w.row(cancelLine(one))
-	}
-	if text := countsText(r.CancelCounts); text != "" {
-		w.rowf("%s (audit %d)", text, r.Audit)
-	}
-}
-
-func cancelPlanPage(w *page, plan *triage.CancelPlan) {
-	table(w, "", plan.Executions,
-		col("EXECUTION", func(r *triage.CancelResult) any { return r.Acting() }),
-		col("ACTION", func(r *triage.CancelResult) any { return dash(r.ActionRef) }),
-		col("STATUS", func(r *triage.CancelResult) any { return dash(string(r.Was)) }),
-		col("WOULD BE", func(r *triage.CancelResult) any { return r.Outcome }))
-	w.row("it would be: " + countsText(plan.CancelCounts))
 }
 
 func newExecutionRetryCommand(a *app) *cobra.Command {
@@ -300,8 +209,15 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withTriage(cmd, !flags.dryRun, func(t *triageClient) error {
-				return t.retryExecutions(ids, &chosen, filter, reason, flags)
+			how := acting{planFlags: flags, publishes: true, noun: "execution", done: "repeated", field: "retried"}
+			return a.withOperator(cmd, how, func(o *operator) error {
+				if chosen.given() {
+					if ids, err = o.choose(act.RetryExecution, filter, how); err != nil || ids == nil {
+						return err
+					}
+				}
+				slices.Sort(ids) // retries join their queues in the order of the first requests
+				return o.act(act.OnIDs(act.RetryExecution, ids...), reason, how)
 			})
 		},
 	}
@@ -310,49 +226,6 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 		"do not ask about executions that the flags choose")
 	chosen.flags(cmd)
 	return cmd
-}
-
-func (t *triageClient) retryExecutions(
-	ids []int64, selected *selection, filter monitor.ExecutionFilter, reason string, flags planFlags,
-) error {
-	if selected.given() {
-		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
-		if err != nil {
-			return err
-		}
-		run, err := t.settleChosen(chosen, "retry", flags)
-		if !run || err != nil {
-			return err
-		}
-		ids = chosen.IDs
-	}
-	slices.Sort(ids) // retries join their queues in the order of the first requests
-	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
-		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
-		run: func(ctx context.Context, id int64) (*triage.RetryReceipt, error) {
-			return t.RetryExecution(ctx, id, reason)
-		},
-		line: func(r *triage.RetryReceipt) string {
-			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed,
-				r.ActionRef, r.Attempt, r.Audit)
-		},
-		sent: func(r *triage.RetryReceipt) triage.Sent { return r.Sent },
-	})
-}
-
-// retryProblem explains an error of a retry, with advice and its exit code.
-func retryProblem(id int64, err error) error {
-	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
-	switch {
-	case isAlready:
-		return refusedErrorf("%w: `attune-executor execution retry %d` repeats that one once it has ended", err,
-			already.By)
-	case errors.Is(err, triage.ErrNotEnded):
-		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
-	case errors.Is(err, triage.ErrNoExecution):
-		return anExecution.missing(id)
-	}
-	return unknownOutcome(err)
 }
 
 // maxChosen bounds the executions of one command.
@@ -475,35 +348,36 @@ func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error)
 	return groups, nil
 }
 
-// settleChosen shows the chosen executions and asks. It reports whether the action is to be run.
-func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFlags) (run bool, err error) {
-	slices.Sort(chosen.IDs)
-	groups, err := c.groups(c.cmd.Context(), chosen.IDs)
+// choose finds the executions that flags choose, and shows them or asks. Without ids there is nothing to run.
+func (o *operator) choose(kind act.Kind, filter monitor.ExecutionFilter, how acting) (ids []int64, err error) {
+	chosen, err := o.monitor().Choose(o.cmd.Context(), filter, maxChosen)
 	if err != nil {
-		return false, err
+		return nil, err
+	}
+	slices.Sort(chosen.IDs)
+	groups, err := o.groups(o.cmd.Context(), chosen.IDs)
+	if err != nil {
+		return nil, err
 	}
 	what, left := count(len(chosen.IDs), "execution"), cutText(chosen)
-	if flags.dryRun || len(chosen.IDs) == 0 {
-		return false, c.show(with(with(chosen, "groups", groups), "dry_run", flags.dryRun), func(w *page) {
+	if how.dryRun || len(chosen.IDs) == 0 {
+		return nil, o.show(with(with(chosen, "groups", groups), "dry_run", how.dryRun), func(w *page) {
 			if len(chosen.IDs) > 0 {
 				groupTable(w, groups)
 			}
 			if left != "" {
 				what += "; " + left
 			}
-			w.row(what + " to " + verb)
+			w.row(what + " to " + kind.Verb())
 		})
 	}
 	if left != "" {
-		c.notef("%s", left)
+		o.notef("%s", left)
 	}
 	var w page
 	groupTable(&w, groups)
-	want, ask := howMany(len(chosen.IDs))
-	return c.settle(flags, nil, nil, &question{
-		unasked: fmt.Sprintf("%s to %s: --yes does it, --dry-run shows which", what, verb),
-		text:    fmt.Sprintf("%s%s %s? %s: ", &w, verb, what, ask), want: want, nothing: "nothing was done",
-	})
+	return chosen.IDs, o.confirm(how.planFlags, newQuestion(fmt.Sprintf("%s to %s", what, kind.Verb()), &w,
+		act.Word(kind, len(chosen.IDs))))
 }
 
 func groupTable(w *page, groups []chosenGroup) {

@@ -63,13 +63,13 @@ func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 	require.Contains(t, out, "300 executions to cancel")
 	code, _, errs = c.run("execution", "cancel", "-p", "tenant=t7")
 	require.Equal(t, exitRefused, code)
-	require.Contains(t, errs, "300 executions to cancel: --yes does it, --dry-run shows which")
+	require.Contains(t, errs, "300 executions to cancel: --yes does it, --dry-run shows more")
 	require.Zero(t, c.cancelled("t7"))
 
 	code, out, errs = c.run("execution", "cancel", "--action", "shop.bill", "--status", "requested", "-p", "tenant=t7",
 		"--reason", "gone", "--yes")
 	require.Zero(t, code, errs)
-	require.Regexp(t, `^300 cancelled \(audit \d+\)\n$`, out)
+	require.Regexp(t, `^300 executions cancelled\. \(audit \d+\)\n$`, out)
 	require.Equal(t, 300, c.cancelled("t7"))
 	require.Equal(t, 300, testkit.Count(t, c.store, `select count(*) from execution where status = 'cancelled'`))
 	require.Equal(t, 700,
@@ -81,7 +81,7 @@ func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 	require.Equal(t, "0 executions to cancel\n", out)
 	code, out, errs = c.run("execution", "retry", "--status", "cancelled", "-p", "tenant=t7", "--id", "1..20", "--yes")
 	require.Zero(t, code, errs)
-	require.Equal(t, 6, strings.Count(out, " repeats execution "))
+	require.Equal(t, 6, strings.Count(out, " repeats "))
 	testkit.Invariants(t, c.store)
 }
 
@@ -91,10 +91,10 @@ func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
 	c := crowd(t)
 	code, out, errs := c.run("queue", "clear", "shop.bill", "-p", "tenant=t7", "--dry-run")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "300 executions would be cancelled")
+	require.Contains(t, out, "Clear 300 executions of shop.bill")
 	code, out, errs = c.run("queue", "clear", "shop.bill", "--param", "tenant=t7", "--id", "1..500", "--yes")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "150 planned, 150 cancelled, 0 already gone")
+	require.Contains(t, out, "150 of 150 cancelled.")
 	require.Equal(t, 150, c.cancelled("t7"))
 	require.Equal(t, 850,
 		testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
@@ -133,7 +133,7 @@ func TestExecutionsOfOneCustomerGoFirst(t *testing.T) {
 	}
 	code, out, errs := c.run("execution", "front", "-p", "tenant=t7", "--dry-run")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "300 executions to move to the front")
+	require.Contains(t, out, "300 executions to front")
 	code, _, errs = c.run("execution", "front", "-p", "tenant=t7")
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "--yes does it")
@@ -141,12 +141,12 @@ func TestExecutionsOfOneCustomerGoFirst(t *testing.T) {
 
 	code, out, errs = c.run("execution", "front", "-p", "tenant=t7", "--yes", "--reason", "they wait")
 	require.Zero(t, code, errs)
-	require.Equal(t, "300 executions moved, in 1 queue; 0 were there already or moved again since, 0 do not wait (audit 1)\n"+
+	require.Equal(t, "300 of 300 moved to the front of their lane. (audit 1)\n"+
 		"undo: `attune-executor execution front --undo 1`\n", out)
 	require.Equal(t, 300, first())
 	code, out, errs = c.run("execution", "front", "--undo", "1")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "300 executions moved")
+	require.Contains(t, out, "300 of 300 moved back")
 	require.Equal(t, 90, first())
 	require.Equal(t, 1000, testkit.Count(t, c.store, `select count(*) from execution_admission_entry
 		where queue_order = execution_id and id = execution_id`), "each has its place and its ticket")

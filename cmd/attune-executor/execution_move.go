@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
 
 // moveOptions are the flags of `execution front` and `execution lane`.
 type moveOptions struct {
-	act    triage.MoveAct
+	kind   act.Kind
 	to     string // the lane
 	undo   int64
 	reason string
@@ -29,11 +29,11 @@ func newExecutionFrontCommand(a *app) *cobra.Command {
 		Example: "  attune-executor execution front 42 43 --reason 'acme waits'\n" +
 			"  attune-executor execution front --action shop.bill -p tenant=acme --dry-run\n" +
 			"  attune-executor execution front --undo 17",
-	}, &moveOptions{act: triage.MoveFront})
+	}, &moveOptions{kind: act.FrontExecution})
 }
 
 func newExecutionLaneCommand(a *app) *cobra.Command {
-	options := &moveOptions{act: triage.MoveLane}
+	options := &moveOptions{kind: act.LaneExecution}
 	cmd := newMoveCommand(a, &cobra.Command{
 		Use:   "lane --to LANE ID... | lane --to LANE --param NAME=VALUE...",
 		Short: "Move waiting executions to another lane of their queues",
@@ -65,12 +65,12 @@ func newMoveCommand(a *app, cmd *cobra.Command, options *moveOptions) *cobra.Com
 		if err != nil {
 			return err
 		}
-		request := triage.MoveRequest{Act: options.act, IDs: ids, Undoes: options.undo, Reason: options.reason}
+		request := act.Request{Kind: options.kind, Named: true, Values: map[string]string{act.FieldLane: options.to}}
 		switch {
 		case options.undo != 0:
-			request.Act = triage.MoveBack
-		case options.act == triage.MoveLane:
-			if request.Lane, err = triage.ParseLane(options.to); err != nil {
+			request.Kind, request.Target.ID = act.PutBackExecutions, options.undo
+		case options.kind == act.LaneExecution:
+			if _, err := triage.ParseLane(options.to); err != nil {
 				return usageErrorf("--to takes a lane: high, normal or low")
 			}
 		}
@@ -81,8 +81,17 @@ func newMoveCommand(a *app, cmd *cobra.Command, options *moveOptions) *cobra.Com
 		if err != nil {
 			return err
 		}
-		return a.withTriage(cmd, !options.flags.dryRun, func(t *triageClient) error {
-			return t.moveExecutions(request, filter, options)
+		how := acting{planFlags: options.flags, publishes: true, noun: "execution"}
+		return a.withOperator(cmd, how, func(o *operator) error {
+			if options.chosen.given() {
+				if ids, err = o.choose(request.Kind, filter, how); err != nil || ids == nil {
+					return err
+				}
+			}
+			if options.undo == 0 {
+				request.Targets = act.OnIDs(request.Kind, ids...).Targets
+			}
+			return o.act(request, options.reason, how)
 		})
 	}
 	flags := cmd.Flags()
@@ -93,48 +102,4 @@ func newMoveCommand(a *app, cmd *cobra.Command, options *moveOptions) *cobra.Com
 	options.chosen.flags(cmd)
 	flags.Lookup("status").Hidden = true // only waiting ones are moved
 	return cmd
-}
-
-func (t *triageClient) moveExecutions(
-	request triage.MoveRequest, filter monitor.ExecutionFilter, options *moveOptions,
-) error {
-	if options.chosen.given() {
-		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
-		if err != nil {
-			return err
-		}
-		verb := "move to the front"
-		if request.Act == triage.MoveLane {
-			verb = "move to the lane " + options.to
-		}
-		run, err := t.settleChosen(chosen, verb, options.flags)
-		if !run || err != nil {
-			return err
-		}
-		request.IDs = chosen.IDs
-	}
-	ctx, stop := t.start("execution")
-	defer stop()
-	receipt, err := t.Move(ctx, request)
-	switch {
-	case errors.Is(err, triage.ErrNoMove):
-		return refusedErrorf("%w", err)
-	case err != nil:
-		return unknownOutcome(err)
-	}
-	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
-	if err := t.show(view, func(w *page) {
-		w.rowf("%s moved, in %s; %d were there already or moved again since, %d do not wait (audit %d)",
-			count(receipt.Moved, "execution"), count(receipt.Queues, "queue"), receipt.Already, receipt.Gone,
-			receipt.Audit)
-		if receipt.Moved > 0 && receipt.Act != triage.MoveBack {
-			w.rowf("undo: `attune-executor execution %s --undo %d`", receipt.Act, receipt.Audit)
-		}
-	}); err != nil {
-		return err
-	}
-	if receipt.Moved+receipt.Already == 0 {
-		return refusedErrorf("nothing was moved: none of them waits in a queue")
-	}
-	return nil
 }

@@ -11,37 +11,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
-	"github.com/attune-go/attune/core/triage"
 )
 
-func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
+// Each kind of problem has its exit code.
+func TestProblemsHaveExitCodes(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		err  error
-		code int
-		want string
-	}{
-		"NotEnded": {
-			fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused,
-			"execution cancel 7",
+	o := &operator{client: &client{app: &app{running: true}, cfg: &config.Config{}}}
+	for want, errs := range map[int][]error{
+		exitRefused: {
+			&act.Problem{Kind: act.Refused}, &act.Problem{Kind: act.Conflict}, &act.Problem{Kind: act.Unfit},
+			&act.Problem{Kind: act.Forbidden}, &act.Problem{Kind: act.Denied}, &act.Problem{Anyway: true},
 		},
-		"Already":  {&triage.AlreadyRetriedError{ID: 7, By: 9}, exitRefused, "execution retry 9"},
-		"Unknown":  {triage.ErrNoExecution, exitFailed, "there is no execution 7"},
-		"Canceled": {context.Canceled, exitFailed, "interrupted: run the same command again"},
-		"Others":   {errors.New("it broke"), exitFailed, "it broke"},
+		exitUsage:       {&act.Problem{Kind: act.Invalid}},
+		exitUnreachable: {&act.Problem{Kind: act.Unreachable}},
+		exitFailed: {
+			&act.Problem{Kind: act.Missing}, &act.Problem{Kind: act.Unknown}, &act.Problem{Kind: act.Incomplete},
+			context.Canceled, errors.New("it broke"),
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := &app{running: true}
-			err := retryProblem(7, c.err)
-			require.Equal(t, c.code, a.exitCode(err))
-			require.ErrorContains(t, err, c.want)
-		})
+		for _, err := range errs {
+			require.Equal(t, want, o.exitCode(o.problem(err)), "%#v", err)
+		}
 	}
+	require.EqualError(t, o.problem(&act.Problem{Text: "of no use", Anyway: true}), "of no use: --yes does it anyway")
+	require.EqualError(t, o.problem(context.Canceled), "interrupted: run the same command again")
 }
 
 func TestTheWorstOfSeveralProblemsIsTheExitCode(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,10 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/secret"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/yamldoc"
 )
@@ -246,7 +244,7 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 			if o.answer != "" && len(o.params) > 0 {
 				return usageErrorf("--answer and -p exclude each other")
 			}
-			return a.withTriage(cmd, !o.dryRun, func(t *triageClient) error { return t.respond(id, &o) })
+			return a.respond(cmd, id, &o)
 		},
 	}
 	flags := cmd.Flags()
@@ -259,36 +257,8 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func answerText(p *triage.AnswerPlan, verb string) string {
-	what := fmt.Sprintf("clients that wait for execution %d of %s continue", p.Execution, p.ActionRef)
-	if p.Completes {
-		what = fmt.Sprintf("execution %d of %s completes", p.Execution, p.ActionRef)
-	}
-	return fmt.Sprintf("inquiry %d: %s with %s; %s", p.Inquiry, verb, p.Public, what)
-}
-
-// answerProblem explains an error of an answer, with advice and its exit code.
-func answerProblem(id int64, err error) error {
-	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
-	switch {
-	case errors.Is(err, triage.ErrNoInquiry):
-		return anInquiry.missing(id)
-	case isRefused && refused.Reason == triage.AnswerNotYours:
-		return refusedErrorf("%w: --as LOGIN answers in the name of that identity", err)
-	case isRefused && refused.Reason == triage.AnswerUnfit:
-		return refusedErrorf("%w: `attune-executor inquiry show %d` shows what is asked for", err, id)
-	case isRefused:
-		return refusedErrorf("%w", err)
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was answered is unknown: `attune-executor inquiry show %d` tells", err, id)
-	case errors.Is(err, context.Canceled):
-		return failedErrorf("interrupted: `attune-executor inquiry show %d` tells whether it was answered", id)
-	}
-	return err
-}
-
 // responseOf returns the given response, or asks for one at the terminal.
-func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
+func (t *operator) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
 	if o.answer != "" {
 		return readAnswer(o.answer, t.cmd.InOrStdin())
 	}
@@ -348,33 +318,17 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	return raw, err
 }
 
-func (t *triageClient) respond(id int64, o *respondOptions) error {
-	keys, err := secret.NewKeyring(t.cfg.Security.EncryptionKey)
-	if err != nil {
-		return &exitError{exitUsage, err}
-	}
-	operator := t.WithKeyring(keys)
-	request := triage.AnswerRequest{Inquiry: id, As: o.as, Note: o.note}
-	if request.Response, err = t.responseOf(id, o); err != nil {
-		return err
-	}
-	if o.dryRun {
-		plan, err := operator.PlanAnswer(t.cmd.Context(), request)
+func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
+	how := acting{planFlags: planFlags{dryRun: o.dryRun}, publishes: true, noun: "inquiry"}
+	return a.withOperator(cmd, how, func(t *operator) error {
+		response, err := t.responseOf(id, o)
 		if err != nil {
-			return answerProblem(id, err)
+			return err
 		}
-		_, err = t.settle(planFlags{dryRun: true}, plan,
-			func(w *page) { w.row(answerText(plan, "would be answered")) }, nil)
-		return err
-	}
-	ctx, stop := t.start("inquiry")
-	defer stop()
-	receipt, err := operator.Answer(ctx, request)
-	if err != nil {
-		return answerProblem(id, err)
-	}
-	return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) {
-		w.rowf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit)
+		return t.act(act.Request{
+			Kind: act.AnswerInquiry, Target: act.Target{ID: id},
+			Input: triage.AnswerRequest{Inquiry: id, Response: response, As: o.as, Note: o.note},
+		}, o.note, how)
 	})
 }
 

@@ -394,7 +394,7 @@ func (c *client) deletePolicy(order catalog.PolicyDeletion, flags planFlags) err
 		c.notef("a dry run: the policy %s stays", order.Ref)
 		return c.show(one, func(w *page) { policyPage(w, one) })
 	}
-	if _, err := c.settle(flags, nil, nil, policyQuestion(one)); err != nil {
+	if err := c.confirm(flags, policyQuestion(one)); err != nil {
 		return err
 	}
 	var committed committedMessages

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
@@ -195,7 +196,7 @@ func groupFlag(cmd *cobra.Command, group *string) {
 }
 
 func newQueuePauseCommand(a *app) *cobra.Command {
-	order := &triage.Override{Act: triage.Pause}
+	var group, reason string
 	cmd := a.overrideCommand(&cobra.Command{
 		Use:   "pause ACTION",
 		Short: "Pause an action's queues: they admit nothing until they are resumed",
@@ -204,8 +205,8 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 			"reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
-	}, order)
-	cmd.Flags().StringVar(&order.Reason, "reason", "", "the reason, shown with the queue")
+	}, act.PauseQueue, &group, &reason)
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the queue")
 	return cmd
 }
 
@@ -214,20 +215,25 @@ func newQueueResumeCommand(a *app) *cobra.Command {
 		Use:     "resume ACTION",
 		Short:   "Resume an action's queues, which keep the order of their executions",
 		Example: "  attune-executor queue resume core.echo",
-	}, &triage.Override{Act: triage.Resume})
+	}, act.ResumeQueue, new(string), new(string))
 }
 
 // overrideCommand makes a command that overrides the queues of an action.
-func (a *app) overrideCommand(cmd *cobra.Command, order *triage.Override) *cobra.Command {
+func (a *app) overrideCommand(cmd *cobra.Command, kind act.Kind, group, reason *string) *cobra.Command {
 	cmd.Args = oneArg("the ref of an action, such as core.echo")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], *order) }
-	groupFlag(cmd, &order.Group)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.changeQueues(cmd, act.Request{Kind: kind, Target: act.Target{Action: args[0], Group: *group}}, *reason)
+	}
+	groupFlag(cmd, group)
 	return cmd
 }
 
+func (a *app) changeQueues(cmd *cobra.Command, request act.Request, reason string) error {
+	return a.act(cmd, acting{publishes: true, noun: "queue"}, request, reason)
+}
+
 func newQueueLimitCommand(a *app) *cobra.Command {
-	order := triage.Override{Act: triage.Limit}
-	reset := false
+	group, reset := "", false
 	cmd := &cobra.Command{
 		Use:   "limit ACTION N | limit ACTION --reset",
 		Short: "Override the limit of an action's policy",
@@ -244,21 +250,19 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 			return fmt.Errorf("limit needs the ref of an action and a number, or --reset")
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			order := order
+			request := act.Request{Kind: act.ResetQueue, Target: act.Target{Action: args[0], Group: group}}
 			if reset {
-				order.Act = triage.Reset
-				return a.changeQueues(cmd, args[0], order)
+				return a.changeQueues(cmd, request, "")
 			}
-			limit, err := parseLimit(args[1])
-			if err != nil {
+			if _, err := parseLimit(args[1]); err != nil {
 				return err
 			}
-			order.Limit = limit
-			return a.changeQueues(cmd, args[0], order)
+			request.Kind, request.Values = act.LimitQueue, map[string]string{act.FieldLimit: args[1]}
+			return a.changeQueues(cmd, request, "")
 		},
 	}
 	cmd.SetFlagErrorFunc(negativeLimit)
-	groupFlag(cmd, &order.Group)
+	groupFlag(cmd, &group)
 	cmd.Flags().BoolVar(&reset, "reset", false, "return to the policy's limit")
 	return cmd
 }
@@ -304,121 +308,36 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTriage(cmd, !dryRun, func(t *triageClient) error {
-				return t.repairQueues(strings.Join(args, ""), dryRun)
-			})
+			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
 	return cmd
 }
 
-func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Override) error {
-	order.Action = ref
-	return a.withTriage(cmd, order.Act != triage.Pause, func(t *triageClient) error {
-		ctx, stop := t.start("queue")
-		defer stop()
-		receipt, err := t.Override(ctx, order)
-		if err != nil {
-			return t.actionError(ref, err)
+func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
+	how := acting{planFlags: planFlags{dryRun: dryRun}, publishes: true, noun: "difference"}
+	request := act.Request{Kind: act.RepairQueue, Target: act.Target{Action: ref}}
+	if !dryRun {
+		return a.act(cmd, how, request, "")
+	}
+	return a.withOperator(cmd, how, func(o *operator) error {
+		o.action = ref
+		plan, err := o.Plan(cmd.Context(), request)
+		switch {
+		case err != nil:
+			return o.problem(err)
+		case plan.Data == nil:
+			return o.problem(plan.Problem)
 		}
-		return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)),
-			func(w *page) { queueReceiptPage(w, receipt) })
+		found, _ := plan.Data.(*triage.RepairReceipt)
+		err = o.show(with(found, "delivery", deliveryNone), func(w *page) { planPage(w, plan) })
+		if err == nil && len(found.Found) > 0 {
+			return failedErrorf("%s: `attune-executor queue repair` corrects the counters",
+				count(len(found.Found), "difference"))
+		}
+		return err
 	})
-}
-
-// nothingSaid is the text about an action without a queue.
-var nothingSaid = map[triage.Act]string{
-	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
-}
-
-func queueReceiptPage(w *page, receipt *triage.OverrideReceipt) {
-	if len(receipt.Queues) == 0 {
-		w.rowf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit)
-		return
-	}
-	type change = triage.QueueChange
-	table(w, "", receipt.Queues,
-		col("QUEUE", func(q *change) any { return q.ID }),
-		col("GROUP", func(q *change) any { return dash(q.Group) }),
-		col("STATE", func(q *change) any {
-			if q.After.Paused {
-				return "paused"
-			}
-			return "open"
-		}),
-		col("LIMIT", func(q *change) any {
-			if q.After.Limit == nil {
-				return "none"
-			}
-			return *q.After.Limit
-		}),
-		col("ACTIVE", func(q *change) any { return q.Active }),
-		col("WAITING", func(q *change) any { return q.Waiting }),
-		col("CHANGED", func(q *change) any {
-			if q.ReasonChanged() {
-				return "reason"
-			}
-			return yesNo(q.Changed)
-		}))
-	if hidden := receipt.Changed + receipt.Already - len(receipt.Queues); hidden > 0 {
-		w.rowf("and %d more", hidden)
-	}
-	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed,
-		receipt.Already)
-	if receipt.ReasonChanged > 0 {
-		line += ", reason changed"
-	}
-	switch {
-	case receipt.WithRoom == 1:
-		line += ", 1 queue has room now"
-	case receipt.WithRoom > 1:
-		line += fmt.Sprintf(", %d queues have room now", receipt.WithRoom)
-	}
-	w.rowf("%s (audit %d)", line, receipt.Audit)
-}
-
-func (t *triageClient) repairQueues(ref string, dryRun bool) error {
-	ctx, stop := t.start("difference")
-	defer stop()
-	var receipt *triage.RepairReceipt
-	var err error
-	if dryRun {
-		receipt, err = t.PlanRepair(ctx, ref)
-	} else {
-		receipt, err = t.Repair(ctx, ref, "")
-	}
-	if receipt == nil {
-		return t.actionError(ref, err)
-	}
-	switch remain := count(len(receipt.Remains), "difference"); {
-	case err != nil || len(receipt.Remains) == 0:
-	case dryRun:
-		err = failedErrorf("%s: `attune-executor queue repair` corrects the counters", remain)
-	default:
-		err = failedErrorf("repaired, except %s: run it again, and look at the log of the engine if this persists",
-			remain)
-	}
-	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
-	return t.finish(ctx, view, func(w *page) { repairPage(w, receipt) }, err,
-		interruptedError(len(receipt.Found)-len(receipt.Repaired), len(receipt.Found), "difference"),
-		func(err error) error { return t.actionError(ref, err) })
-}
-
-func repairPage(w *page, r *triage.RepairReceipt) {
-	for _, group := range []struct {
-		title  string
-		drifts []triage.Drift
-	}{{"found", r.Found}, {"repaired", r.Repaired}, {"remains", r.Remains}} {
-		if r.DryRun && group.title != "found" {
-			continue
-		}
-		for _, drift := range group.drifts {
-			w.row(group.title, drift)
-		}
-	}
-	w.rowf("%d found, %d repaired, %d remain, in %s",
-		len(r.Found), len(r.Repaired), len(r.Remains), short(time.Duration(r.Seconds*float64(time.Second))))
 }
 
 func newQueueClearCommand(a *app) *cobra.Command {
@@ -448,95 +367,24 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	if err != nil {
 		return err
 	}
-	return a.withTriage(cmd, !options.plan.dryRun, func(t *triageClient) error {
-		return t.clearQueue(ref, filter, options)
-	})
-}
-
-func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, options *clearOptions) error {
-	request := triage.ClearRequest{
-		Target:    triage.Target{Action: ref, Group: options.group},
-		OlderThan: options.olderThan,
-	}
-	if options.chosen.given() {
-		filter.Action, filter.Statuses = ref, []lifecycle.Status{lifecycle.StatusRequested}
-		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, monitor.ChoiceBound)
-		if err != nil {
-			return err
+	how := acting{planFlags: options.plan, asks: true, publishes: true, noun: "execution"}
+	return a.withOperator(cmd, how, func(o *operator) error {
+		wish := triage.ClearRequest{
+			Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan,
 		}
-		if text := cutText(chosen); text != "" {
-			t.notef("%s", text)
-		}
-		request.Only = chosen.IDs
-	}
-	problem := func(err error) error { return t.actionError(ref, err) }
-	plan, err := t.PlanClear(t.cmd.Context(), request)
-	if err != nil {
-		return problem(err)
-	}
-	run, err := t.settle(options.plan, plan, func(w *page) { clearPlanPage(w, plan) }, clearQuestion(plan))
-	if !run || err != nil {
-		return err
-	}
-	ctx, stop := t.start("execution")
-	defer stop()
-	receipt, err := t.Clear(ctx, plan)
-	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
-	return t.finish(ctx, view, func(w *page) { clearPage(w, receipt) }, err,
-		interruptedError(receipt.Left, receipt.Planned, "execution"), problem)
-}
-
-// clearQuestion asks for the action's name; nil if nothing waits.
-func clearQuestion(plan *triage.ClearPlan) *question {
-	if plan.Waiting == 0 {
-		return nil
-	}
-	where := plan.Action
-	if plan.Group != "" {
-		where += " " + clean(plan.Group)
-	}
-	return &question{
-		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels them, --dry-run shows more", waiting(plan.Waiting),
-			plan.Action),
-		text: fmt.Sprintf("clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"),
-			where),
-		want: plan.Action, nothing: "nothing was cancelled",
-	}
-}
-
-func clearPlanPage(w *page, plan *triage.ClearPlan) {
-	if plan.Waiting == 0 {
-		w.row("nothing waits in " + triage.Target{Action: plan.Action, Group: plan.Group}.String())
-		return
-	}
-	type cleared = triage.ClearingQueue
-	table(w, "", plan.Queues,
-		col("QUEUE", func(q *cleared) any { return q.ID }),
-		col("GROUP", func(q *cleared) any { return dash(q.Group) }),
-		col("WAITING", func(q *cleared) any { return q.Waiting }),
-		col("OLDEST", func(q *cleared) any {
-			if q.Oldest.IsZero() {
-				return "-"
+		if options.chosen.given() {
+			filter.Action, filter.Statuses = ref, []lifecycle.Status{lifecycle.StatusRequested}
+			chosen, err := o.monitor().Choose(cmd.Context(), filter, monitor.ChoiceBound)
+			if err != nil {
+				return err
 			}
-			return short(plan.At.Sub(q.Oldest))
-		}))
-	w.row(count(plan.Waiting, "execution") + " would be cancelled")
-}
-
-func clearPage(w *page, r *triage.ClearReceipt) {
-	if r.Planned == 0 {
-		w.rowf("nothing waits in %s (audit %d)", r.Target, r.Audit)
-		return
-	}
-	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled,
-		r.AlreadyGone)
-	if r.Left > 0 {
-		line += fmt.Sprintf(", %d left", r.Left)
-	}
-	if r.Cancelled > 0 {
-		line += fmt.Sprintf(", executions %d to %d", r.First, r.Last)
-	}
-	w.rowf("%s, in %s (audit %d)", line, short(time.Duration(r.Seconds*float64(time.Second))), r.Audit)
+			if text := cutText(chosen); text != "" {
+				o.notef("%s", text)
+			}
+			wish.Only = chosen.IDs
+		}
+		return o.act(act.Request{Kind: act.ClearQueue, Target: act.Target{Action: ref}, Input: wish}, "", how)
+	})
 }
 
 // clearOptions are the flags of `queue clear`.

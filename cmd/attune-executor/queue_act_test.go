@@ -7,38 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
-
-func TestClearAsksForTheActionsName(t *testing.T) {
-	t.Parallel()
-	plan := &triage.ClearPlan{Target: triage.Target{Action: "core.echo"}, Waiting: 7}
-	for answer, ok := range map[string]bool{
-		"core.echo\n": true, "  core.echo \n": true, "core.echo": true,
-		"y\n": false, "\n": false, "": false, "core.echo2\n": false,
-	} {
-		var out bytes.Buffer
-		err := clearQuestion(plan).confirm(strings.NewReader(answer), &out, true)
-		require.Equal(t, "clear 7 executions waiting in core.echo? type the action's name: ", out.String())
-		if ok {
-			require.NoError(t, err, "%q", answer)
-			continue
-		}
-		require.EqualError(t, err, "nothing was cancelled: the answer is not core.echo", "%q", answer)
-		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
-	}
-
-	var out bytes.Buffer
-	err := clearQuestion(plan).confirm(strings.NewReader("core.echo\n"), &out, false)
-	require.ErrorContains(t, err, "--yes")
-	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
-	require.Empty(t, out.String())
-	plan.Waiting = 1
-	require.ErrorContains(t, clearQuestion(plan).confirm(nil, &out, false),
-		"1 execution waits in the queues of core.echo")
-	require.False(t, interactive(strings.NewReader("")))
-}
 
 // Without a broker the action is done, and the note says that an engine publishes its messages.
 func TestQueueActionsWithoutABroker(t *testing.T) {
@@ -62,7 +32,7 @@ func TestQueueActionsWithoutABroker(t *testing.T) {
 	}
 	code, stdout, stderr := run("resume", "pk.alone")
 	require.Equal(t, exitDone, code, stderr)
-	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 queue has room now (audit 1)")
+	require.Contains(t, stdout, "1 queue is resumed, 1 execution waits. (audit 1)\n  1 queue has room now")
 	require.Contains(t, stderr,
 		"the messages are stored, and a running engine will publish them: the broker refuses connections")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
@@ -71,7 +41,7 @@ func TestQueueActionsWithoutABroker(t *testing.T) {
 	testkit.Exec(t, st, `update execution_admission_state set queued_count = 9`)
 	code, stdout, stderr = run("repair", "--dry-run")
 	require.Equal(t, exitFailed, code)
-	require.Regexp(t, `(?m)^found +queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
+	require.Regexp(t, `(?m)^queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
 	require.Equal(t, "error: 1 difference: `attune-executor queue repair` corrects the counters\n", stderr)
 	code, stdout, stderr = run("repair", "pk.alone", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
@@ -79,5 +49,5 @@ func TestQueueActionsWithoutABroker(t *testing.T) {
 	require.Contains(t, stdout, `"delivery": "stored"`)
 	code, stdout, _ = run("repair")
 	require.Equal(t, exitDone, code)
-	require.Regexp(t, `^0 found, 0 repaired, 0 remain`, stdout)
+	require.Regexp(t, `^Found 0, repaired 0, 0 remain`, stdout)
 }

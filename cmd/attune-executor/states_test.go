@@ -539,6 +539,6 @@ func TestAReceiptIsNotLostWithTheOutput(t *testing.T) {
 		code := execute(testkit.Context(t), args, environ, strings.NewReader(""), full{}, &errs)
 		require.Equal(t, exitFailed, code, errs.String())
 		require.Contains(t, errs.String(), "error: write the output: write /dev/full: no space left on device")
-		require.Equal(t, args[1] == "pause", strings.Contains(errs.String(), "pause pk.a: 1 changed"), errs.String())
+		require.Equal(t, args[1] == "pause", strings.Contains(errs.String(), "1 queue is paused"), errs.String())
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -35,21 +35,21 @@ func newWorkersCommand(a *app) *cobra.Command {
 			Example: "  attune-executor workers show worker-node-01",
 			Args:    oneArg("the id or name of a worker"),
 		}, unchecked, (*client).worker, workerPage),
-		a.workerAction(triage.CordonWorker, "Cordon a worker: it gets no new executions, and keeps the ones it has",
+		a.workerAction(act.CordonWorker, "Cordon a worker: it gets no new executions, and keeps the ones it has",
 			"Cordon a worker: until it is uncordoned, it gets no new executions. It keeps the executions that it\n"+
 				"has, started or not. A restart of the worker does not end the cordon. After exit code 0, no\n"+
 				"execution is dispatched to the worker.",
 			"  attune-executor workers cordon worker-node-01 --reason 'its disk is full'"),
-		a.workerAction(triage.UncordonWorker, "Dispatch to a worker again, after a cordon or a drain", "",
+		a.workerAction(act.UncordonWorker, "Dispatch to a worker again, after a cordon or a drain", "",
 			"  attune-executor workers uncordon worker-node-01"),
-		a.workerAction(triage.DrainWorker,
+		a.workerAction(act.DrainWorker,
 			"Drain a worker: it gets no new executions, and unstarted ones move to others",
 			"Drain a worker: it gets no new executions, its unstarted executions move to other workers, and running\n"+
 				"ones go on to their ends. Nothing moves away from a worker that does not refuse outdated\n"+
 				"dispatches. Asks first, unless --yes is given.",
 			"  attune-executor workers drain worker-node-01 --yes --wait --timeout 10m\n"+
 				"  attune-executor workers drain worker-node-01 --dry-run"),
-		a.workerAction(triage.ForgetWorker, "Remove a lost worker, with its queues",
+		a.workerAction(act.ForgetWorker, "Remove a lost worker, with its queues",
 			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its\n"+
 				"dead letters. It is refused while the worker has executions, or messages in its queue of\n"+
 				"dispatches. A worker that starts again later under its name is a new one. Asks first, unless --yes\n"+
@@ -255,121 +255,57 @@ type workerOptions struct {
 	waitFlags
 }
 
-func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *cobra.Command {
+func (a *app) workerAction(kind act.Kind, short, long, example string) *cobra.Command {
 	options := &workerOptions{}
 	cmd := &cobra.Command{
-		Use: string(act) + " WORKER", Short: short, Long: long, Example: example,
+		Use: kind.Verb() + " WORKER", Short: short, Long: long, Example: example,
 		Args: oneArg("the id or name of a worker"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			request := triage.WorkerRequest{Act: act, Worker: args[0], Reason: options.reason}
 			if err := options.check(); err != nil {
 				return err
 			}
-			forgets := act == triage.ForgetWorker && !options.plan.dryRun
-			return a.withTriage(cmd, forgets, func(t *triageClient) error { return t.actOnWorker(request, options) })
+			request := act.Request{Kind: kind, Target: act.Target{Ref: args[0]}}
+			how := acting{
+				planFlags: options.plan, noun: "worker", asks: kind == act.DrainWorker || kind == act.ForgetWorker,
+				connects: kind == act.ForgetWorker && !options.plan.dryRun,
+			}
+			if options.wait {
+				return a.withOperator(cmd, how, func(o *operator) error { return o.drain(request, options, how) })
+			}
+			return a.act(cmd, how, request, options.reason)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.reason, "reason", "", "the reason, shown with the worker")
 	flags.BoolVar(&options.plan.dryRun, "dry-run", false, "show what would happen and do nothing")
-	if act == triage.DrainWorker || act == triage.ForgetWorker {
+	if kind == act.DrainWorker || kind == act.ForgetWorker {
 		flags.BoolVar(&options.plan.yes, "yes", false, "do not ask")
 	}
-	if act == triage.DrainWorker {
+	if kind == act.DrainWorker {
 		options.waitFlags.add(flags, "wait until the worker has no executions")
 	}
 	return cmd
 }
 
-func (t *triageClient) actOnWorker(request triage.WorkerRequest, options *workerOptions) error {
-	plan, err := t.PlanWorker(t.cmd.Context(), request)
-	if err != nil {
-		return t.workerError(request.Worker, err)
-	}
-	if plan.Refused && !options.plan.dryRun {
-		return refusedErrorf("worker %s %s", plan.Now.Name, plan.Says)
-	}
-	run, err := t.settle(options.plan, plan, func(w *page) { workerPlanPage(w, plan) }, workerQuestion(plan))
-	if !run || err != nil {
+// drain drains a worker and waits until it is empty.
+func (o *operator) drain(request act.Request, options *workerOptions, how acting) error {
+	request.Reason = options.reason
+	plan, err := o.planned(request, how)
+	if plan == nil {
 		return err
 	}
-	operator := t.Triage
-	if t.publisher != nil {
-		operator = operator.With(t.publisher.link)
-	}
-	ctx, stop := t.start("worker")
+	ctx, stop := o.start("worker")
 	defer stop()
-	receipt, err := operator.ActOnWorker(ctx, request)
+	receipt, err := o.Run(ctx, plan, options.reason, nil)
 	if err != nil {
-		return t.workerError(request.Worker, err)
+		return o.problem(err)
 	}
-	if !receipt.Settled {
-		t.notef("one more dispatch to worker %s may follow within seconds", receipt.After.Name)
-	}
-	if !options.wait {
-		return t.show(receipt, func(w *page) { workerReceiptPage(w, receipt) })
-	}
-	t.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
-	return t.awaitDrained(ctx, receipt, options.timeout)
-}
-
-// workerQuestion asks for the worker's name before a drain or a removal; otherwise it is nil.
-func workerQuestion(plan *triage.WorkerPlan) *question {
-	if plan.Act != triage.DrainWorker && plan.Act != triage.ForgetWorker || !plan.Changes {
-		return nil
-	}
-	text := fmt.Sprintf("worker %s %s\n", clean(plan.Now.Name), plan.Says)
-	for _, effect := range plan.Effects {
-		text += "  " + clean(effect) + "\n"
-	}
-	return &question{
-		unasked: fmt.Sprintf("worker %s would be changed (it %s): --yes does it, --dry-run shows what happens",
-			plan.Now.Name, plan.Says),
-		text: text + fmt.Sprintf("%s it? type its name: ", plan.Act), want: plan.Now.Name,
-		nothing: "nothing was changed",
-	}
-}
-
-// workerError explains an error about a worker, with its exit code.
-func (t *triageClient) workerError(which string, err error) error {
-	refused, isRefused := errors.AsType[*triage.WorkerRefusedError](err)
-	switch {
-	case isRefused:
-		return refusedErrorf("%w", refused)
-	case errors.Is(err, triage.ErrNoWorker):
-		return noWorker(which)
-	case errors.Is(err, broker.ErrNotConnected):
-		return &exitError{exitUnreachable, fmt.Errorf("%s; it has the queues of worker %s",
-			awayBroker(t.cfg, broker.Trouble(err)), which)}
-	}
-	return unknownOutcome(err)
-}
-
-func workerPlanPage(w *page, plan *triage.WorkerPlan) {
-	w.rowf("worker %s %s", plan.Now.Name, plan.Says)
-	for _, effect := range plan.Effects {
-		w.row(effect)
-	}
-	if len(plan.Takers) == 0 || plan.Act != triage.DrainWorker {
-		return
-	}
-	table(w, "", plan.Takers,
-		col("TAKER", func(t *triage.Taker) any { return t.ID }),
-		col("NAME", func(t *triage.Taker) any { return t.Name }),
-		col("ROOM", func(t *triage.Taker) any { return t.Room }),
-		col("COULD TAKE", func(t *triage.Taker) any { return t.Executions }))
-}
-
-func workerReceiptPage(w *page, r *triage.WorkerReceipt) {
-	w.rowf("worker %s %s (audit %d)", r.After.Name, r.Says, r.Audit)
-	switch {
-	case r.Act == triage.ForgetWorker && r.Discarded > 0:
-		w.row(count(r.Discarded, "notice") + " to it alone went with its queues")
-		return
-	case r.Act == triage.ForgetWorker:
-		return
-	}
-	w.rowf("%d running there, %d handed to it and not begun", r.After.Running, r.After.Unstarted)
+	var w page
+	receiptPage(&w, receipt)
+	text, _, _ := strings.Cut(w.String(), "\n")
+	o.notef("%s", text)
+	drained, _ := receipt.Data.(*triage.WorkerReceipt)
+	return o.awaitDrained(ctx, drained, options.timeout)
 }
 
 // drainPoll is the pause between two reads of a draining worker, and drainNote the longest pause
@@ -380,15 +316,16 @@ const (
 )
 
 // awaitDrained waits until a worker has no executions, with notes on its progress.
-func (t *triageClient) awaitDrained(
+func (o *operator) awaitDrained(
 	ctx context.Context, receipt *triage.WorkerReceipt, timeout time.Duration,
 ) error {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
-	progress := drainProgress{app: t.app, begin: begin}
+	progress := drainProgress{app: o.app, begin: begin}
 	for {
-		now, err := t.WorkerNow(ctx, triage.WorkerRequest{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
+		now, err := o.triage.WorkerNow(ctx,
+			triage.WorkerRequest{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
 		switch {
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)
@@ -399,7 +336,7 @@ func (t *triageClient) awaitDrained(
 		}
 		receipt.After = *now
 		if now.Empty() {
-			return t.show(with(receipt, "waited_seconds", time.Since(begin).Seconds()), func(w *page) {
+			return o.show(with(receipt, "waited_seconds", time.Since(begin).Seconds()), func(w *page) {
 				w.rowf("worker %s has drained: nothing is there any more, after %s", now.Name, short(time.Since(begin)))
 			})
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -31,11 +29,11 @@ func newWorkflowCommand(a *app) *cobra.Command {
 		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or retries until\n" +
 			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
 		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
-	}, (*triage.Triage).PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
+	}, act.PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
 		Use:     "resume ID",
 		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
 		Example: "  attune-executor workflow resume 42",
-	}, (*triage.Triage).ResumeWorkflow), newWorkflowCancelCommand(a))
+	}, act.ResumeWorkflow), newWorkflowCancelCommand(a))
 }
 
 func newWorkflowListCommand(a *app) *cobra.Command {
@@ -111,7 +109,7 @@ func workflowError(id int64, err error) error {
 	case hasEnded:
 		return refusedErrorf("%w: there is nothing to change", ended)
 	}
-	return unknownOutcome(err)
+	return err
 }
 
 // workflowShow are the flags of `workflow show`.
@@ -306,9 +304,7 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 	})
 }
 
-func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
-	change func(t *triage.Triage, ctx context.Context, execution int64, reason string) (*triage.WorkflowReceipt, error),
-) *cobra.Command {
+func newWorkflowChangeCommand(a *app, cmd *cobra.Command, kind act.Kind) *cobra.Command {
 	reason := ""
 	cmd.Args = oneArg("the id of a workflow")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -316,31 +312,14 @@ func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		return a.withTriage(cmd, false, func(t *triageClient) error {
-			ctx, stop := t.start("workflow")
-			defer stop()
-			receipt, err := change(t.Triage, ctx, id, reason)
-			if errors.Is(err, triage.ErrNoWorkflow) {
-				if _, readErr := t.monitor().Workflow(cmd.Context(), id); readErr != nil {
-					return workflowError(id, readErr)
-				}
-				return err // it has started just now
-			}
-			if err != nil {
-				return workflowError(id, err)
-			}
-			return t.show(receipt, func(w *page) {
-				text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
-				w.rowf("%s (audit %d)", withReason(text, receipt.PauseReason), receipt.Audit)
-			})
-		})
+		return a.act(cmd, acting{noun: "workflow"}, act.Request{Kind: kind, Target: act.Target{ID: id}}, reason)
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the workflow")
 	return cmd
 }
 
 func newWorkflowCancelCommand(a *app) *cobra.Command {
-	options := &cancelOptions{}
+	options := &cancelOptions{workflow: true}
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Stop a workflow; its definition decides about its running tasks",
@@ -354,16 +333,8 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.mustBeWorkflow(cmd, id); err != nil {
-				return err
-			}
-			if options.flags.dryRun {
-				if options.wait || options.timeout != 0 {
-					return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
-				}
-				return a.withTriage(cmd, false, func(t *triageClient) error {
-					return t.planWorkflowCancel(id, options)
-				})
+			if options.flags.dryRun && (options.wait || options.timeout != 0) {
+				return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
 			}
 			return a.cancelExecutions(cmd, []int64{id}, options)
 		},
@@ -374,100 +345,4 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 		"show what would happen to it and to each task, and do nothing")
 	options.waitFlags.add(flags, "wait until it has ended")
 	return cmd
-}
-
-// mustBeWorkflow refuses other executions.
-func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	_, err = c.monitor().Workflow(cmd.Context(), id)
-	if none, isNone := errors.AsType[*monitor.NoWorkflowError](err); isNone && none.Waiting {
-		return nil // it is stopped before it begins
-	}
-	if err != nil {
-		return workflowError(id, err)
-	}
-	return nil
-}
-
-// taskFate is the effect of a cancellation on one task.
-type taskFate struct {
-	Task   string `json:"task"`
-	Status string `json:"status"`
-	Would  string `json:"would_be"`
-}
-
-// planWorkflowCancel shows the effect of a cancellation on a workflow, its tasks and their
-// descendants.
-func (t *triageClient) planWorkflowCancel(id int64, options *cancelOptions) error {
-	plan, err := t.PlanCancel(t.cmd.Context(),
-		triage.CancelRequest{IDs: []int64{id}, Reason: options.reason})
-	if err != nil {
-		return unknownOutcome(err)
-	}
-	tasks := []taskFate{}
-	if detail, err := t.monitor().Workflow(t.cmd.Context(), id); err == nil { // one that was not begun has no tasks
-		tasks = fates(detail, plan)
-	}
-	_, err = t.settle(options.flags, with(plan, "tasks", tasks), func(w *page) {
-		cancelPlanPage(w, plan)
-		if len(tasks) == 0 {
-			return
-		}
-		w.row()
-		table(w, "", tasks,
-			col("TASK", func(one *taskFate) any { return one.Task }),
-			col("STATUS", func(one *taskFate) any { return one.Status }),
-			col("WOULD BE", func(one *taskFate) any { return one.Would }))
-	}, nil)
-	return err
-}
-
-func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
-	outcomes := make(map[int64]triage.CancelOutcome, len(plan.Executions))
-	for _, one := range plan.Executions {
-		outcomes[one.ID], outcomes[one.Acting()] = one.Outcome, one.Outcome
-	}
-	list := make([]taskFate, 0, len(d.List))
-	for i := range d.List {
-		task := &d.List[i]
-		list = append(list,
-			taskFate{Task: task.Name, Status: cmp.Or(task.Says, task.Status), Would: fateOf(task, outcomes)})
-	}
-	return list
-}
-
-func fateOf(task *monitor.WorkflowTask, outcomes map[int64]triage.CancelOutcome) string {
-	counts, order := map[string]int{}, []string{}
-	for i := range task.Children {
-		child := &task.Children[i]
-		status := lifecycle.Status(child.Status)
-		text := "runs on to its end"
-		if outcome, ok := outcomes[child.Execution]; ok {
-			text = string(outcome)
-		} else if status.Terminal() {
-			continue
-		}
-		if counts[text]++; counts[text] == 1 {
-			order = append(order, text)
-		}
-	}
-	if len(order) == 0 {
-		switch task.Status {
-		case "completed", "failed", "timeout", "cancelled", "skipped":
-			return "stays as it is"
-		}
-		return "never started"
-	}
-	if len(task.Children) == 1 {
-		return order[0]
-	}
-	parts := make([]string, len(order))
-	for i, text := range order {
-		parts[i] = fmt.Sprintf("%d %s", counts[text], text)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // terminal is the program in a terminal of its own, driven by keys.
@@ -178,7 +178,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows("worker worker-a is asked to stop it")
 	x.shows(buttons)
 	x.press("y")
-	x.shows("1 execution was asked to stop")
+	x.shows("1 execution asked to stop")
 	x.press("y") // now copies the execution
 	x.shows("copy of execution")
 	x.press("Escape")

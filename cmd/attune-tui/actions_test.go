@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // TestActionsByKeysReachTheWorker acts on queues, executions and workers from one dashboard. It checks every action in
@@ -58,7 +58,7 @@ func (i *deployment) actOnQueue(x *terminal) {
 	x.plans(act.ClearQueue, "clear the waiting executions of queue demo.hold")
 	x.press("Enter")
 	x.shows("2 executions in 1 queue")
-	x.runs("Clear demo.hold")
+	x.runs("Clear 2 executions of demo.hold")
 	i.becomes(0, waiting)
 	require.Equal(t, 2, testkit.Count(t, i.store, `select count(*) from execution where status = 'cancelled'`))
 	i.becomes(0, `select count(*) from outbox`) // the broker has the messages

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"github.com/attune-go/attune/core/act"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/operator"
 )
 
 // The limits of acting.
@@ -31,7 +30,7 @@ const (
 )
 
 // openActs prepares separate sessions that may write. The first act connects.
-func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*act.Operator, func(), error) {
 	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
@@ -55,8 +54,7 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 		}
 		return acts.With(link), link.Stop, nil
 	}
-	explain := func(err error, ran bool) error { return meaningOf(acts.Denied(err), ran) }
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, acts, reader), st.Close, nil
+	return act.New(act.Config{WithBroker: withBroker}, acts, reader), st.Close, nil
 }
 
 // stateFolder is a folder for files of the dashboard; empty if unknown.
@@ -69,25 +67,6 @@ func stateFolder(name string) string {
 		return ""
 	}
 	return filepath.Join(home, ".local", "state", "attune", name)
-}
-
-// meaningOf explains a database error. ran is false if a plan failed: the dashboard then says that nothing was
-// changed.
-func meaningOf(err error, ran bool) error {
-	denied, isDenied := errors.AsType[*triage.DeniedError](err)
-	switch class := store.ClassOf(err); {
-	case isDenied:
-		return denied
-	case class == store.ClassUnknown && ran:
-		return fmt.Errorf("whether it was done is unknown; L shows the records, and repeating it is safe: %w",
-			err)
-	case class == store.ClassUnreachable && ran:
-		return fmt.Errorf("nothing more was done: %w", store.Trouble(err).Because(err))
-	case class == store.ClassUnreachable, class == store.ClassUnknown:
-		return store.Trouble(err).Because(err)
-	default:
-		return err
-	}
 }
 
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // TestExecutionsOfOneCustomerAreCancelledByKeys cancels the 300 executions of tenant t7 among 1,000 waiting ones: first

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -120,7 +120,7 @@ func (x *terminal) reports(title string) {
 // for every key with an action of its own.
 func TestEveryActionHasATestByKeys(t *testing.T) {
 	t.Parallel()
-	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
+	names, actions := constants(t, "../../core/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
 	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
 	byKey := map[string]string{ // by the action of their own key
 		"Requeue": "RequeueDeadLetter", "Discard": "DiscardDeadLetter", "Purge": "DiscardAllDeadLetters", "MoveTo": "SendDeadLetters",

@@ -8,10 +8,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // marksTwo marks the first two rows of a list.
@@ -217,8 +217,8 @@ func TestMarkedWorkflowsAreControlledByKeys(t *testing.T) {
 	i.becomes(1, `select count(*) from execution where action_ref = 'shop.deliver' and status = 'completed'`)
 	x.shows("✓ completed")
 	x.marksTwo()
-	x.plansMarked(act.RetryWorkflow, "Begin anew 2 workflows")
-	x.runs("Begin anew 2 workflows")
+	x.plansMarked(act.RetryWorkflow, "Retry 2 workflows")
+	x.runs("Retry 2 workflows")
 	i.began(8)
 }
 

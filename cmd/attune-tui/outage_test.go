@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // linked is a dashboard that reaches its servers over links.

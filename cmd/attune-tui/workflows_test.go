@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -39,8 +39,8 @@ func TestAWorkflowIsControlledByKeys(t *testing.T) {
 	i.ends <- struct{}{}
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == lifecycle.StatusCancelled }, wait,
 		"it ends")
-	x.plans(act.RetryWorkflow, "Begin "+name+" anew")
-	x.runs("Begin " + name + " anew")
+	x.plans(act.RetryWorkflow, "Retry "+name)
+	x.runs("Retry " + name)
 	i.becomes(1, `select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id)
 	i.began(3)
 	for _, done := range []string{"workflow.pause", "workflow.resume", "execution.cancel", "execution.retry"} {

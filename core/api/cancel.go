@@ -2,10 +2,11 @@ package api
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -31,21 +32,23 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	if err := s.permitCancel(r, by, id); err != nil {
 		return 0, nil, err
 	}
-	request := triage.CancelRequest{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
-	receipt, err := s.deps.Acts.As(by.actor()).Cancel(r.Context(), &triage.CancelPlan{CancelRequest: request})
-	switch {
-	case err != nil || receipt.Acted() > 0 || receipt.Moving > 0:
-		_, err = s.cancelled(r.Context(), id, receipt, err)
-	case receipt.Missing > 0:
-		err = &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
-	default:
-		err = conflictf("Execution %d is in status '%s' and cannot be cancelled", id, receipt.Executions[0].Status)
+	kind := act.CancelExecution
+	if body.Tree {
+		kind = act.CancelTree
 	}
-	if err != nil {
-		return 0, nil, err
+	receipt, err := s.operatorOf(by.actor()).Do(r.Context(), act.OnIDs(kind, id), body.Reason)
+	switch p, _ := errors.AsType[*act.Problem](err); {
+	case p != nil && p.Kind == act.Missing:
+		return 0, nil, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
+	case p != nil && p.Kind == act.Refused:
+		stopped, _ := receipt.Data.(*triage.CancelReceipt)
+		return 0, nil, conflictf("Execution %d is in status '%s' and cannot be cancelled", id,
+			stopped.Executions[0].Status)
+	case err != nil:
+		return 0, nil, s.actProblem(r, receipt, err)
 	}
 	execution, err := s.executionOf(r, id)
-	return http.StatusOK, map[string]any{"data": execution, "receipt": receipt}, err
+	return http.StatusOK, map[string]any{"data": execution, "receipt": receipt.Data}, err
 }
 
 // permitCancel lets an execution token stop its own execution and its descendants. As published, an
@@ -78,28 +81,4 @@ func (c *caller) actor() string {
 		return fmt.Sprintf("execution %d", c.claims.Execution.ExecutionID)
 	}
 	return fmt.Sprintf("%s (identity %s)", cmp.Or(c.claims.Login, "access token"), c.claims.Subject)
-}
-
-// cancelled answers a cancellation by its outcome.
-func (s *Server) cancelled(
-	ctx context.Context, id int64, receipt *triage.CancelReceipt, err error,
-) (any, error) {
-	switch {
-	case err != nil && receipt.Acted() > 0:
-		s.deps.Logger.WarnContext(ctx, "Cancellation interrupted", "execution_id", id, "done",
-			receipt.Acted(), "error", err)
-		return nil, &statusError{
-			http.StatusServiceUnavailable,
-			fmt.Sprintf("interrupted after %d executions: send the same request again", receipt.Acted()),
-		}
-	case err != nil:
-		return nil, err
-	case receipt.Acted() > 0:
-		return receipt, nil
-	case receipt.Missing > 0:
-		return nil, missing("execution", id)
-	case receipt.Moving > 0:
-		return nil, conflictf("execution %d changed during every try: send the same request again", id)
-	}
-	return nil, conflictf("execution %d has ended (%s)", id, receipt.Executions[0].Status)
 }

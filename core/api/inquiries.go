@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -37,7 +38,11 @@ type respondBody struct {
 	Reason string `json:"reason"`
 }
 
-func (s *Server) respond(r *http.Request, operator *triage.Triage, id int64) (any, error) {
+func (s *Server) respond(r *http.Request) (any, error) {
+	id, err := idOf(r)
+	if err != nil {
+		return nil, err
+	}
 	var body respondBody
 	if err := readAct(r, &body, &body.Reason); err != nil {
 		return nil, err
@@ -45,18 +50,8 @@ func (s *Server) respond(r *http.Request, operator *triage.Triage, id int64) (an
 	if len(body.Response) == 0 {
 		return nil, requestError("the body has no response")
 	}
-	receipt, err := operator.Answer(r.Context(),
-		triage.AnswerRequest{Inquiry: id, Response: body.Response, As: body.As, Note: body.Reason})
-	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
-	switch {
-	case errors.Is(err, triage.ErrNoInquiry):
-		return nil, missing("inquiry", id)
-	case isRefused && refused.Reason == triage.AnswerUnfit:
-		return nil, &statusError{http.StatusUnprocessableEntity, refused.Error()}
-	case isRefused && (refused.Reason == triage.AnswerNotYours || refused.Reason == triage.AnswerUnknown):
-		return nil, &statusError{http.StatusForbidden, refused.Error()}
-	case isRefused:
-		return nil, conflictf("%s", refused.Error())
-	}
-	return receipt, err
+	return s.do(r, act.Request{
+		Kind: act.AnswerInquiry, Target: act.Target{ID: id},
+		Input: triage.AnswerRequest{Response: body.Response, As: body.As},
+	}, body.Reason)
 }

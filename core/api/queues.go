@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/jsonvalue"
@@ -20,19 +21,17 @@ import (
 
 // View reads the state of the system; *alerting.Reader implements it.
 type View interface {
+	act.Reader
+
 	Why(ctx context.Context, id int64) (*explain.Why, error)
-	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 	QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error)
 	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
 	Scopes(ctx context.Context, action string) (*monitor.Scopes, error)
 	Replicas(ctx context.Context) (*monitor.Replicas, error)
 	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	DeadLetter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
-	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
-	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Events(ctx context.Context, filter monitor.EventFilter, cursor int64) (*monitor.EventPage, error)
 	EventDetail(ctx context.Context, id int64) (*monitor.EventDetail, error)
 	Enforcements(ctx context.Context, filter monitor.EnforcementFilter, cursor int64) (*monitor.EnforcementPage, error)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/triage"
 )
 
 // workflows answers a page of workflows.
@@ -30,26 +29,4 @@ func (s *Server) workflow(ctx context.Context, execution int64) (*monitor.Workfl
 		return nil, &statusError{http.StatusNotFound, none.Error()}
 	}
 	return detail, err
-}
-
-func (s *Server) cancelWorkflow(
-	ctx context.Context, operator *triage.Triage, id int64, reason string,
-) (any, error) {
-	receipt, err := operator.CancelWorkflow(ctx, id, reason)
-	if receipt == nil {
-		return nil, ofWorkflow(id, err)
-	}
-	return s.cancelled(ctx, id, receipt, err)
-}
-
-// ofWorkflow returns the status of a refused action on a workflow.
-func ofWorkflow(id int64, err error) error {
-	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
-	switch {
-	case errors.Is(err, triage.ErrNoWorkflow):
-		return missing("workflow", id)
-	case hasEnded:
-		return conflictf("%s", ended.Error())
-	}
-	return err
 }

@@ -87,6 +87,9 @@ func New(cfg Config, st *store.Store, relay Relay) *Triage {
 	return &Triage{cfg: cfg.withDefaults(), store: st, relay: relay}
 }
 
+// Publishes reports whether it publishes its messages. Otherwise a running engine does.
+func (t *Triage) Publishes() bool { return t.relay != nil }
+
 // As returns the same Triage for another operator, such as the client of a request.
 func (t *Triage) As(actor string) *Triage {
 	other := *t

@@ -10,7 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"

@@ -6,7 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -116,7 +116,7 @@ func (m *Model) listNote() string {
 var markableViews = map[string]screen.View{
 	"execution": keymap.InExecutions, "queue": keymap.InQueues,
 	"worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries,
-	"dead_letter": keymap.InDeadLetters,
+	"dead letter": keymap.InDeadLetters,
 }
 
 // unmark removes the marks of processed rows. Rows that were not reached stay marked, so that the same act continues;

@@ -7,8 +7,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 

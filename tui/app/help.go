@@ -6,7 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -158,7 +158,7 @@ func (m *Model) helpMatches(search string) []string {
 		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), m.width-1))
 	}
 	for _, a := range act.Known() {
-		of := strings.ReplaceAll(a.Kind.Of(), "_", " ")
+		of := a.Kind.Of()
 		key := m.keyOf(keymap.Act) + " " + a.Key
 		if misses(key + " " + a.Label + " " + a.Help + " " + string(a.Kind) + " " + of) {
 			continue

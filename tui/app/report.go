@@ -4,7 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -53,8 +54,8 @@ func receiptTexts(op *act.Operation) []widget.Text {
 	}
 	list := []widget.Text{{Text: r.Text}}
 	list = append(list, texts(r.Lines)...)
-	if r.Next != "" {
-		list = append(list, widget.Text{Role: theme.Accent, Text: "→ " + r.Next})
+	if next := screen.Next(r); next != "" {
+		list = append(list, widget.Text{Role: theme.Accent, Text: "→ " + next})
 	}
 	if len(r.Audits) > 0 {
 		list = append(list, widget.Text{Role: theme.Dim, Text: act.AuditText(r.Audits)})

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 )
 

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // Most is the largest number of rows in one file.

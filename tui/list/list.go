@@ -13,7 +13,7 @@ package list
 import (
 	"slices"
 
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"

@@ -7,13 +7,15 @@ package screen
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -337,4 +339,22 @@ func (e *Env) Mark(feed Feed) string {
 	default:
 		return ""
 	}
+}
+
+// Next says what follows a receipt, with the keys of what the operator can do about it.
+func Next(r *act.Receipt) string {
+	var parts []string
+	if r.Next != "" {
+		parts = append(parts, r.Next)
+	}
+	if r.Undo != nil {
+		parts = append(parts, "u undoes it")
+	}
+	if r.Reverse != "" {
+		parts = append(parts, "A, then "+r.Reverse.Key()+": "+r.Reverse.Verb())
+	}
+	if r.Opens != 0 {
+		parts = append(parts, fmt.Sprintf(":e %d opens it", r.Opens))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -136,7 +136,9 @@ func DeadLetter(t *testing.T, st *store.Store, execution int64, decision string)
 	err := st.Pool().QueryRow(t.Context(), `insert into dead_letter (message_type, routing_key, exchange, reason, execution, decision, decided_by, decided_at, body)
 		values (CASE WHEN $1 = 0 THEN 'EventCreated' ELSE 'ExecutionRequested' END, CASE WHEN $1 = 0 THEN 'event.created' ELSE 'execution.dispatch.worker.7' END,
 			'attune.executions', 'expired', nullif($1::bigint, 0), nullif($2, ''), CASE WHEN $2 <> '' THEN 'dead_letter_handler' END,
-			CASE WHEN $2 <> '' THEN now() END, '{}') returning id`, execution, decision).Scan(&id)
+			CASE WHEN $2 <> '' THEN now() END, CASE WHEN $1 <> 0 THEN '{}'::bytea ELSE
+				'{"message_type": "EventCreated", "message_id": "4f3f4f8e-1f0f-4a53-a5a8-5f1d7a3dc001",
+				  "timestamp": "2026-11-21T10:00:00Z", "payload": {"event_id": 1}}' END) returning id`, execution, decision).Scan(&id)
 	require.NoError(t, err)
 	return id
 }

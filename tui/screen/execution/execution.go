@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"

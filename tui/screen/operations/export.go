@@ -3,8 +3,8 @@ package operations
 import (
 	"time"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
 )
 

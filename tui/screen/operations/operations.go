@@ -5,8 +5,8 @@ package operations
 import (
 	"strconv"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
@@ -214,8 +214,8 @@ func (v *Operations) detailLines(w int) []string {
 			for _, line := range receipt.Lines {
 				list = append(list, widget.Text{Role: screen.Tone(line.Tone), Text: " " + line.Text})
 			}
-			if receipt.Next != "" {
-				list = append(list, widget.Text{Role: theme.Accent, Text: " → " + receipt.Next})
+			if next := screen.Next(receipt); next != "" {
+				list = append(list, widget.Text{Role: theme.Accent, Text: " → " + next})
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"

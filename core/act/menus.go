@@ -36,7 +36,7 @@ const (
 
 // item is a line of a menu; not says why the act does not apply now.
 func item(kind Kind, not string, fields ...Field) Item {
-	of := kinds[kind]
+	of := acts[kind]
 	return Item{Kind: kind, Key: of.key, Label: of.label, Help: of.help, Not: not, Fields: fields}
 }
 
@@ -305,7 +305,7 @@ func ForMarked(what string, targets []Target) Menu {
 	}
 	for _, kind := range together[what] {
 		one := item(kind, "")
-		one.Help = kinds[kind].many
+		one.Help = acts[kind].many
 		switch kind {
 		case SendDeadLetters:
 			one.Fields = sendFields()

@@ -1,14 +1,14 @@
-package operator_test
+package act_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // deadLetter stores a waiting dead letter of a dispatch.
@@ -142,7 +142,6 @@ func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 
 	receipt := b.run(b.planMany(act.DiscardDeadLetter, targets))
 	require.Equal(t, "3 of 3 discarded.", receipt.Text)
-	require.Equal(t, "u undoes it", receipt.Next)
 	undo, err := b.Plan(t.Context(), *receipt.Undo)
 	require.NoError(t, err)
 	require.Contains(t, text(undo.Lines), "3 dead letters are open again; the history is kept.")

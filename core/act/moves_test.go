@@ -1,12 +1,12 @@
-package operator_test
+package act_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // Marked executions are moved by one act with one audit, and its undo puts them back.

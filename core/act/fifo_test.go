@@ -1,4 +1,4 @@
-package operator_test
+package act_test
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // Retries join their queue in the order of the original requests, not in that of the dead letters or the marks.

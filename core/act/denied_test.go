@@ -1,4 +1,4 @@
-package operator_test
+package act_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/lifecycle"
@@ -19,8 +20,6 @@ import (
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/operator"
 )
 
 // wired connects a broker user.
@@ -43,13 +42,13 @@ func (c crowded) QueueState(ctx context.Context, name string) (broker.QueueState
 }
 
 // by makes operators with logins of roles in the database and on the broker: one for purges, one for the others.
-func (b *bundle) by(database, onBroker roles.Role, amqp string) func(act.Kind) *operator.Operator {
+func (b *bundle) by(database, onBroker roles.Role, amqp string) func(act.Kind) *act.Operator {
 	b.t.Helper()
 	at := b.store.Pool().Config().ConnString()
 	l, wire := testkit.NewLogin(b.t, database, at, amqp), testkit.NewLogin(b.t, onBroker, at, amqp)
 	connected := wired(b.t, wire.AMQPURL, wire.ManagementURL)
 	most, purges := b.with(l.DatabaseURL, connected), b.with(l.DatabaseURL, crowded{connected})
-	return func(kind act.Kind) *operator.Operator {
+	return func(kind act.Kind) *act.Operator {
 		if kind == act.PurgeBroker {
 			return purges
 		}
@@ -58,13 +57,12 @@ func (b *bundle) by(database, onBroker roles.Role, amqp string) func(act.Kind) *
 }
 
 // with makes an operator on a database and a broker.
-func (b *bundle) with(database string, wire triage.WorkerQueues) *operator.Operator {
+func (b *bundle) with(database string, wire triage.WorkerQueues) *act.Operator {
 	b.t.Helper()
 	st := testkit.OpenStore(b.t, database)
 	acts := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
-	return operator.New(operator.Config{
+	return act.New(act.Config{
 		WithBroker: func(context.Context) (*triage.Triage, func(), error) { return acts.With(wire), func() {}, nil },
-		Explain:    func(err error, _ bool) error { return acts.Denied(err) },
 	}, acts, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil))
 }
 
@@ -211,7 +209,7 @@ func TestEveryActionIsRefusedToAViewer(t *testing.T) {
 	amqp := withDeadLetters(t)
 	viewer, requests := b.by(roles.Viewer, roles.Viewer, amqp), b.requests()
 	before := b.content()
-	for _, kind := range operator.Kinds() {
+	for _, kind := range act.Kinds() {
 		request, known := requests[kind]
 		require.True(t, known, "%s needs a request here", kind)
 		refused := b.refusal(viewer(kind), request)
@@ -226,7 +224,7 @@ func TestEveryActionIsRefusedToAViewer(t *testing.T) {
 }
 
 // refusal plans and runs an act, which must be refused, and returns the reason.
-func (b *bundle) refusal(o *operator.Operator, request act.Request) string {
+func (b *bundle) refusal(o *act.Operator, request act.Request) string {
 	b.t.Helper()
 	plan, err := o.Plan(b.t.Context(), request)
 	if err != nil {
@@ -253,7 +251,7 @@ func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
 	by, requests := b.by(roles.Operator, roles.Operator, amqp), b.requests()
 	// These leave nothing for the others.
 	last := []act.Kind{act.TakeDeadLetters, act.PurgeBroker, act.DiscardAllDeadLetters}
-	others := slices.DeleteFunc(operator.Kinds(), func(kind act.Kind) bool { return slices.Contains(last, kind) })
+	others := slices.DeleteFunc(act.Kinds(), func(kind act.Kind) bool { return slices.Contains(last, kind) })
 	for _, kind := range append(others, last...) {
 		o := by(kind)
 		plan, err := o.Plan(t.Context(), requests[kind])

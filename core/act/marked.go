@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // maxSlow is the largest number of rows whose plans are made one by one.
@@ -28,11 +27,11 @@ type marked struct {
 	// word is true if one of the rows alone requires a word.
 	word bool
 	// reach describes other affected things. answer is the common answer to marked inquiries.
-	reach  act.TextLines
+	reach  TextLines
 	answer string
 }
 
-func (m *marked) skip(target act.Target, why string) {
+func (m *marked) skip(target Target, why string) {
 	if m.skipped[why] == nil {
 		m.reasons = append(m.reasons, why)
 	}
@@ -40,7 +39,7 @@ func (m *marked) skip(target act.Target, why string) {
 }
 
 // add adds the plan of one row as a step.
-func (m *marked) add(target act.Target, run act.Run) {
+func (m *marked) add(target Target, run Run) {
 	m.steps = append(m.steps, triage.Step{
 		Rows: []int64{target.ID}, Name: target.Name,
 		Do: func(ctx context.Context, reason string) (triage.Outcome, error) {
@@ -54,7 +53,7 @@ func (m *marked) add(target act.Target, run act.Run) {
 }
 
 // planMarked plans an act on marked rows as one plan. It runs at most the rows of the request.
-func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *act.Plan) error {
+func (o *Operator) planMarked(ctx context.Context, request Request, plan *Plan) error {
 	rows := &marked{skipped: map[string][]string{}}
 	each := o.eachMarked
 	if request.Kind.Of() == "execution" {
@@ -65,25 +64,32 @@ func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *ac
 	}
 	n, verb, what := len(rows.steps), request.Kind.Verb(), request.Kind.Of()
 	plan.Title = fmt.Sprintf("%s %s", capital(verb), phrase.Plural(n, what, phrase.Nouns(2, what)))
-	plan.Lines.Add(act.Plain, "%d marked: %d to %s, %d skipped.", len(request.Targets), n, verb, len(request.Targets)-n)
+	plan.Lines.Add(Plain, "%d marked: %d to %s, %d skipped.", len(request.Targets), n, verb, len(request.Targets)-n)
 	for _, why := range rows.reasons {
-		plan.Lines.Add(act.Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
+		plan.Lines.Add(Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
 	}
 	if n == 0 {
 		return nothing("none of them is to be changed")
 	}
 	plan.Lines = append(plan.Lines, rows.reach...)
 	if rows.answer != "" {
-		plan.Lines.Add(act.Plain, "Each is answered with:")
-		plan.Lines.Add(act.Good, "%s", rows.answer)
-		plan.Lines.Add(act.Warn, "An answer is given once and cannot be changed.")
+		plan.Lines.Add(Plain, "Each is answered with:")
+		plan.Lines.Add(Good, "%s", rows.answer)
+		plan.Lines.Add(Warn, "An answer is given once and cannot be changed.")
 	}
-	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(Plain, "")
 	if rows.word || n > many {
 		plan.Word = fmt.Sprintf("%s %d", verb, n)
 	}
-	if request.Kind == act.CancelExecution || request.Kind == act.CancelWorkflow {
-		o.cancelMarked(plan, rows)
+	if request.Kind == CancelExecution || request.Kind == CancelWorkflow {
+		plan.Lines.Add(Note, "First all waiting ones are withdrawn, so that none of them starts.")
+		plan.Lines.Add(Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
+		plan.Lines.Add(Note, "Each row is checked again; rows that have ended by then are skipped.")
+		wish := triage.CancelRequest{Paced: true}
+		for _, step := range rows.steps {
+			wish.IDs = append(wish.IDs, step.Rows...)
+		}
+		plan.Run = o.cancels(request.Kind, wish)
 		return nil
 	}
 	unpaced := slices.Contains(holdsBack, request.Kind)
@@ -92,8 +98,8 @@ func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *ac
 		lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
 		pace = fmt.Sprintf("%d a second, est. %s", time.Second/triage.DefaultPace, lasts)
 	}
-	plan.Lines.Add(act.Note, "One after the other, %s; it stops after %d failures in a row.", pace, triage.MaxFailures)
-	plan.Lines.Add(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
+	plan.Lines.Add(Note, "One after the other, %s; it stops after %d failures in a row.", pace, triage.MaxFailures)
+	plan.Lines.Add(Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.Run(ctx, triage.Run{Steps: rows.steps, Unpaced: unpaced}, reason)
 	}, o.runReceipt)
@@ -101,60 +107,21 @@ func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *ac
 }
 
 // holdsBack are the acts that start nothing and disturb no running work.
-var holdsBack = []act.Kind{act.PauseQueue, act.PauseWorkflow, act.CordonWorker, act.DrainWorker}
+var holdsBack = []Kind{PauseQueue, PauseWorkflow, CordonWorker, DrainWorker}
 
-// cancelMarked makes the run that cancels the marked rows as one cancellation.
-func (o *Operator) cancelMarked(plan *act.Plan, rows *marked) {
-	var ids []int64
-	for _, step := range rows.steps {
-		ids = append(ids, step.Rows...)
-	}
-	plan.Lines.Add(act.Note, "First all waiting ones are withdrawn, so that none of them starts.")
-	plan.Lines.Add(act.Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
-	plan.Lines.Add(act.Note, "Each row is checked again; rows that have ended by then are skipped.")
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
-		r, err := o.triage.Cancel(ctx,
-			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids, Reason: reason, Paced: true}})
-		if errors.Is(ctx.Err(), context.Canceled) {
-			err = nil // stopped by hand, which the receipt says
-		}
-		return r, err
-	}, func(r *triage.CancelReceipt) *act.Receipt {
-		done := 0
-		for _, one := range r.Executions {
-			if slices.Contains(ids, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
-				done++
-			}
-		}
-		receipt := cancelReceipt(r)
-		if r.Acted() > 0 {
-			receipt.Lines = slices.Insert(receipt.Lines, 0, line(act.Plain, "%s", receipt.Text))
-		}
-		receipt.Text = outcome(done, len(ids), "done", other{len(ids) - done - len(r.Left), "changed meanwhile"})
-		receipt.Left, receipt.Partly = r.Left, done < len(ids)
-		switch {
-		case len(r.Left) > 0:
-			receipt.Lines.Add(act.Warn, "%d were not reached and stay marked.", len(r.Left))
-		case r.Asked > 0:
-			receipt.Next = "they are canceling until their workers say how they ended"
-		}
-		return receipt
-	})
-}
-
-func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
-	receipt := &act.Receipt{
+func (o *Operator) runReceipt(r *triage.RunReceipt) *Receipt {
+	receipt := &Receipt{
 		Text:   outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}),
 		Audits: r.Audits, Partly: r.Done < r.Planned, Left: r.Left,
 	}
 	if r.Stopped != "" {
-		receipt.Lines.Add(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
+		receipt.Lines.Add(Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
 		receipt.Next = "the same again goes on with those"
 	}
 	for _, note := range r.Notes {
-		tone, text := act.Note, o.explain(note.Err, true).Error()
+		tone, text := Note, o.problem(&Request{}, note.Err, true).Error()
 		if note.Failed {
-			tone = act.Danger
+			tone = Danger
 		}
 		if note.Name != "" {
 			text = note.Name + ": " + text
@@ -164,29 +131,29 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 	return receipt
 }
 
-func (o *Operator) eachMarked(ctx context.Context, request act.Request, rows *marked) error {
+func (o *Operator) eachMarked(ctx context.Context, request Request, rows *marked) error {
 	if len(request.Targets) > maxSlow {
 		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), maxSlow)
 	}
-	var unfit *act.InvalidError
+	var unfit *InvalidError
 	oldest := slices.SortedFunc(slices.Values(request.Targets),
-		func(a, b act.Target) int { return cmp.Compare(a.ID, b.ID) })
+		func(a, b Target) int { return cmp.Compare(a.ID, b.ID) })
 	for _, target := range oldest { // work that is begun again joins its queue in the order of the first requests
 		if request.Kind.Of() == "queue" && target.Action == "" {
 			rows.skip(target, "it is no longer in the list")
 			continue
 		}
-		one, err := o.plan(ctx, act.Request{Kind: request.Kind, Target: target, Values: request.Values})
-		mistake, isUnfit := errors.AsType[*act.InvalidError](err)
+		one, err := o.plan(ctx, Request{Kind: request.Kind, Target: target, Values: request.Values})
+		mistake, isUnfit := errors.AsType[*InvalidError](err)
 		switch {
 		case isUnfit:
 			unfit = mistake
-			rows.skip(target, cmp.Or(mistake.Problems[act.FieldAs], "the answer does not fit it"))
-		case triage.Refused(err):
-			rows.skip(target, err.Error())
+			rows.skip(target, cmp.Or(mistake.Problems[FieldAs], "the answer does not fit it"))
 		case err != nil:
 			return err
-		case one.Run == nil:
+		case one.Problem != nil && one.Problem.Kind == Missing:
+			rows.skip(target, "there is no such "+request.Kind.Of())
+		case one.Nothing != "":
 			rows.skip(target, one.Nothing)
 		default:
 			rows.take(request.Kind, target, one)
@@ -199,9 +166,9 @@ func (o *Operator) eachMarked(ctx context.Context, request act.Request, rows *ma
 }
 
 // take adds the plan of one row to the plan of all.
-func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
-	if kind == act.AnswerInquiry {
-		at := slices.IndexFunc(one.Lines, func(l act.TextLine) bool { return l.Tone == act.Good })
+func (m *marked) take(kind Kind, target Target, one *Plan) {
+	if kind == AnswerInquiry {
+		at := slices.IndexFunc(one.Lines, func(l TextLine) bool { return l.Tone == Good })
 		answer := one.Lines[max(at, 0)].Text
 		if m.answer != "" && m.answer != answer {
 			m.skip(target, "its form makes another answer of it")
@@ -212,8 +179,8 @@ func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 	m.add(target, one.Run)
 	m.word = m.word || one.Word != ""
 	for i, l := range one.Lines {
-		asks := kind == act.AnswerInquiry && i == 0 // the prompt, which the answer refers to
-		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(m.reach) < maxNamed {
+		asks := kind == AnswerInquiry && i == 0 // the prompt, which the answer refers to
+		if (asks || kind != AnswerInquiry && l.Tone == Warn) && len(m.reach) < maxNamed {
 			m.reach.Add(l.Tone, "%s: %s", target.Name, l.Text)
 		}
 	}
@@ -221,9 +188,9 @@ func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 
 // markedExecutions reads the marked executions in one query, oldest first, so that retries join their queues in the
 // original order.
-func (o *Operator) markedExecutions(ctx context.Context, request act.Request, rows *marked) error {
-	if len(request.Targets) > act.MaxTargets {
-		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), act.MaxTargets)
+func (o *Operator) markedExecutions(ctx context.Context, request Request, rows *marked) error {
+	if len(request.Targets) > MaxTargets {
+		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), MaxTargets)
 	}
 	ids := request.IDs()
 	found, err := o.executions(ctx, ids)
@@ -233,13 +200,13 @@ func (o *Operator) markedExecutions(ctx context.Context, request act.Request, ro
 	slices.Sort(ids)
 	actions, parents, running := map[string]bool{}, map[int64]int{}, 0
 	for _, id := range slices.Compact(ids) {
-		target := act.Target{ID: id, Name: strconv.FormatInt(id, 10)}
+		target := Target{ID: id, Name: strconv.FormatInt(id, 10)}
 		x, ok := found[id]
 		if !ok {
 			rows.skip(target, "there is no such execution")
 			continue
 		}
-		menu := act.ForExecution(x)
+		menu := ForExecution(x)
 		if not := menu.Not(request.Kind); not != "" {
 			rows.skip(target, not)
 			continue
@@ -251,18 +218,25 @@ func (o *Operator) markedExecutions(ctx context.Context, request act.Request, ro
 		if lifecycle.Status(x.Status).HoldsSlot() {
 			running++
 		}
-		rows.add(target, does(o.retries(id), retryReceipt))
+		rows.add(target, o.direct(request.Kind, target))
 	}
-	rows.reach.Add(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
+	rows.reach.Add(Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
 		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
-	if request.Kind == act.CancelExecution {
-		rows.reach.Add(act.Danger, "This cannot be undone. %s a slot now.", phrase.Plural(running, "holds", "hold"))
+	if request.Kind == CancelExecution {
+		rows.reach.Add(Danger, "This cannot be undone. %s a slot now.", phrase.Plural(running, "holds", "hold"))
 		return nil
 	}
 	if err := o.sayPaused(ctx, &rows.reach, actions); err != nil {
 		return err
 	}
 	return o.sayUnawaited(ctx, &rows.reach, parents)
+}
+
+// direct is the run of one row whose plan others have made.
+func (o *Operator) direct(kind Kind, target Target) Run {
+	return func(ctx context.Context, reason string) (*Receipt, error) {
+		return o.Do(ctx, Request{Kind: kind, Target: target}, reason)
+	}
 }
 
 func (o *Operator) executions(ctx context.Context, ids []int64) (map[int64]*monitor.Execution, error) {
@@ -278,7 +252,7 @@ func (o *Operator) executions(ctx context.Context, ids []int64) (map[int64]*moni
 }
 
 // sayPaused warns of paused queues, in which retries wait until an operator resumes them.
-func (o *Operator) sayPaused(ctx context.Context, lines *act.TextLines, actions map[string]bool) error {
+func (o *Operator) sayPaused(ctx context.Context, lines *TextLines, actions map[string]bool) error {
 	paused, err := o.reader.Queues(ctx, monitor.QueueFilter{Paused: true})
 	if err != nil {
 		return err
@@ -288,18 +262,18 @@ func (o *Operator) sayPaused(ctx context.Context, lines *act.TextLines, actions 
 	if len(list) == maxNamed+1 {
 		more = "… and %d more paused queue"
 	}
-	addFirst(lines, list, more, func(q monitor.Queue) act.TextLine {
+	addFirst(lines, list, more, func(q monitor.Queue) TextLine {
 		text := "The queue " + q.Name() + " is paused by " + cmp.Or(q.PausedBy, "an operator")
 		if q.PauseReason != "" {
 			text += " (" + q.PauseReason + ")"
 		}
-		return line(act.Warn, "%s: retries wait there until you resume it.", text)
+		return line(Warn, "%s: retries wait there until you resume it.", text)
 	})
 	return nil
 }
 
 // sayUnawaited warns of retries whose parent has ended. started counts the executions of each parent.
-func (o *Operator) sayUnawaited(ctx context.Context, lines *act.TextLines, started map[int64]int) error {
+func (o *Operator) sayUnawaited(ctx context.Context, lines *TextLines, started map[int64]int) error {
 	if len(started) == 0 {
 		return nil
 	}
@@ -316,7 +290,7 @@ func (o *Operator) sayUnawaited(ctx context.Context, lines *act.TextLines, start
 	}
 	slices.Sort(ended)
 	if n > 0 {
-		lines.Add(act.Warn, "%d of them have no waiting parent: it has ended (%s).", n,
+		lines.Add(Warn, "%d of them have no waiting parent: it has ended (%s).", n,
 			namesOf(ended, ", …"))
 	}
 	return nil

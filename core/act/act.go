@@ -1,9 +1,3 @@
-// Package act describes acts on rows: what may be done, an operator's request, its plan and its receipt.
-//
-// It runs nothing. Each kind of act is declared once with its key, texts and command. A screen returns a Menu of the
-// acts on a row, with reasons why others do not apply. Package operator turns a Request into a Plan, which
-// changes nothing, and runs a confirmed Plan, which returns a Receipt. Texts are plain: drawing cleans and wraps
-// them.
 package act
 
 import (
@@ -14,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-go/attune/core/triage"
 )
 
 // Target is a row to act on.
@@ -82,8 +78,19 @@ type Request struct {
 	Target Target
 	// Values are the values of the form by field name.
 	Values map[string]string
-	// Targets are the marked rows at the time of the request; empty means the Target alone.
+	// Targets are the chosen rows at the time of the request; empty means the Target alone.
 	Targets []Target
+	// Input is the request of triage that a door has read already; it replaces the values of the form.
+	Input any
+	// Reason is that of the run, if it is known already.
+	Reason string
+	// Named is set if the operator named each of the targets, so that a row that cannot be changed is refused and not
+	// left out, and no plan is needed for one that is.
+	Named bool
+	// Direct is set if no plan is shown before the run. The plan then reads only what the run needs.
+	Direct bool
+	// Anyway includes what is possible but of no use.
+	Anyway bool
 }
 
 // All are the marked rows, or else the target.
@@ -137,11 +144,17 @@ type Plan struct {
 	Lines TextLines
 	// Word must be typed to confirm the plan; empty means a key.
 	Word string
-	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
+	// Confirm is what a client repeats to confirm the plan. Unlike Word it does not depend on the number of rows; empty
+	// means that clients need not confirm.
+	Confirm string
+	// Nothing says why there is nothing to run. Such a plan cannot be confirmed. Problem is the same with its kind.
 	Nothing string
+	Problem *Problem
+	// Data is the plan as it is published.
+	Data any
 	// DeadLetters are all dead letters of the plan, also the unchanged ones. An export contains them in full.
 	DeadLetters []int64
-	// Run is nil if there is nothing to run. With an error, the receipt, if not nil, says what was done before.
+	// Run is nil if the act is refused. With an error, the receipt, if not nil, says what was done before.
 	Run Run
 }
 
@@ -163,8 +176,27 @@ type Receipt struct {
 	Unchanged bool
 	// Left are the ids of marked rows that were not reached.
 	Left []int64
-	// Undo is the request that undoes the act, or nil.
-	Undo *Request
+	// Undo is the request that undoes the act, or nil; Reverse is the act that undoes it later, if any.
+	Undo    *Request
+	Reverse Kind
+	// Opens is the execution that the act has made, or 0.
+	Opens int64
+	// Data is the receipt as it is published; its messages are Sent.
+	Data any
+	Sent triage.Sent
+	// Results are those of named rows.
+	Results []Result
+	// Problem is why less was done than asked for, if the act did not fail.
+	Problem *Problem
+	// Done of the Planned rows were changed; Remaining were not reached, because the run was stopped.
+	Planned, Done, Remaining int
+}
+
+// Result is the receipt of one named row, or its problem.
+type Result struct {
+	ID      int64
+	Receipt *Receipt
+	Err     error
 }
 
 // AuditText lists audit rows. It writes three or more consecutive ids as a range.

@@ -1,4 +1,4 @@
-package operator
+package act
 
 import (
 	"testing"
@@ -6,19 +6,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/triage"
-	"github.com/attune-go/attune/tui/act"
 )
 
 // A receipt is only whole if all that was planned was done.
 func TestAReceiptOfLessThanPlannedIsNotWhole(t *testing.T) {
 	t.Parallel()
-	whole := func(r *act.Receipt) bool { return !r.Partly && !r.Unchanged }
-	require.True(t, whole(takeReceipt(&triage.TakeReceipt{Planned: 2, Taken: 2, New: 2})))
-	lost := takeReceipt(&triage.TakeReceipt{Planned: 15, Absent: 15, Lost: "they are lost: bob purged q"})
+	all := triage.DeadLetterMatch{}
+	whole := func(r *Receipt) bool { return !r.Partly && !r.Unchanged }
+	require.True(t, whole(takeReceipt(&triage.TakeReceipt{Planned: 2, Taken: 2, New: 2}, all)))
+	lost := takeReceipt(&triage.TakeReceipt{Planned: 15, Absent: 15, Lost: "they are lost: bob purged q"}, all)
 	require.False(t, whole(lost))
 	require.Equal(t, "0 of 15 taken, 15 gone.", lost.Text)
-	require.Equal(t, act.Warn, lost.Lines[0].Tone)
+	require.Equal(t, Warn, lost.Lines[0].Tone)
 	require.Equal(t, "▲ 15 had left the queue; they are lost: bob purged q", lost.Lines[0].Text)
-	require.False(t, whole(takeReceipt(&triage.TakeReceipt{Planned: 15, Taken: 1, New: 1, Absent: 14})))
+	require.False(t, whole(takeReceipt(&triage.TakeReceipt{Planned: 15, Taken: 1, New: 1, Absent: 14}, all)))
 	require.False(t, whole(cancelReceipt(&triage.CancelReceipt{})))
 }

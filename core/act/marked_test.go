@@ -1,4 +1,4 @@
-package operator_test
+package act_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
@@ -16,8 +17,6 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
-	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/operator"
 )
 
 // ended makes failed executions and their targets.
@@ -129,8 +128,8 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	targets := b.ended(12)
-	connected := func(name string) *operator.Operator {
-		return operator.New(operator.Config{},
+	connected := func(name string) *act.Operator {
+		return act.New(act.Config{},
 			triage.New(triage.Config{Actor: name, Pace: time.Microsecond}, b.store, nil),
 			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	}
@@ -191,7 +190,7 @@ func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
 		testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
 	})
 	obey()
-	b.Operator = operator.New(operator.Config{},
+	b.Operator = act.New(act.Config{},
 		triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, b.store, obey),
 		alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	var targets []act.Target
@@ -200,7 +199,7 @@ func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
 	}
 	receipt := b.run(b.planMany(act.CancelExecution, targets))
 	require.Equal(t, "16 of 16 done.", receipt.Text)
-	require.Equal(t, "15 cancelled, 1 asked to stop.", receipt.Lines[0].Text)
+	require.Equal(t, "15 executions cancelled, 1 asked to stop.", receipt.Lines[0].Text)
 	require.Equal(t, []int{1, 16}, []int{
 		testkit.Count(t, b.store, `select count(*) from execution where worker is not null`),
 		testkit.Count(t, b.store, `select count(*) from execution where status = 'cancelled'`),
@@ -224,7 +223,7 @@ func TestACancellationStoppedByHandLeavesTheOthersMarked(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	rows := 0
-	b.Operator = operator.New(operator.Config{}, triage.New(triage.Config{}, b.store, published(func() {
+	b.Operator = act.New(act.Config{}, triage.New(triage.Config{}, b.store, published(func() {
 		if rows++; rows == 2 { // the withdrawn ones, and the first page of the others
 			stop()
 		}

@@ -1,0 +1,77 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// ClearQueue cancels the waiting executions of queues.
+const ClearQueue Kind = "queue.clear"
+
+var _ = declare(ClearQueue, about{
+	key: "c", label: "clear", help: "cancel its waiting executions", command: "queue clear",
+	flags: []flag{{name: "--older-than", field: FieldOlderThan}}, plan: (*Operator).planClear,
+})
+
+// planClear plans to cancel the waiting executions of queues.
+func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) error {
+	wish, read := request.Input.(triage.ClearRequest)
+	if !read {
+		age, err := OlderThan(request.Values[FieldOlderThan])
+		if err != nil {
+			return err
+		}
+		wish = triage.ClearRequest{Target: queueTarget(request), OlderThan: age}
+	}
+	planned, err := o.triage.PlanClear(ctx, wish)
+	if err != nil {
+		return err
+	}
+	plan.Data, plan.Confirm = planned, planned.Action
+	plan.Title = fmt.Sprintf("Clear %s of %s", phrase.Plural(planned.Waiting, "execution", "executions"), planned)
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.ClearReceipt, error) {
+		planned.Reason = reason
+		return o.triage.Clear(ctx, planned)
+	}, func(r *triage.ClearReceipt) *Receipt {
+		receipt := &Receipt{
+			Text: outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"},
+				other{r.Left, "still wait"}),
+			Partly: r.Cancelled < r.Planned, Planned: r.Planned, Done: r.Cancelled, Remaining: r.Left,
+			Audits: audits(r.Audit), Sent: r.Sent,
+		}
+		if r.Left > 0 {
+			receipt.Next = "the same again goes on where it stopped"
+		}
+		return receipt
+	})
+	which := []string{"all waiting executions"}
+	if wish.OlderThan > 0 {
+		which = []string{"executions waiting longer than " + wish.OlderThan.String()}
+	}
+	if wish.Only != nil {
+		which = append(which, "of those chosen")
+	}
+	plan.Lines.Add(Plain, "%s are cancelled: %s in %s.", capital(strings.Join(which, " ")),
+		phrase.Plural(planned.Waiting, "execution", "executions"),
+		phrase.Plural(len(planned.Queues), "queue", "queues"))
+	addFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) TextLine {
+		name := planned.Action
+		if q.Group != "" {
+			name = q.Group
+		}
+		return line(Plain, "  %s  %d waiting, the oldest since %s", name, q.Waiting, q.Oldest.UTC().Format("15:04:05Z"))
+	})
+	if planned.Waiting == 0 {
+		return nothing("no execution waits")
+	}
+	plan.Lines.Add(Note,
+		"Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots.")
+	plan.Lines.Add(Plain, "")
+	plan.Lines.Add(Danger, "This cannot be undone. A retry makes new executions, at the end of the queue.")
+	plan.Word = wordFor(planned.Waiting, "%s", planned.Action)
+	return nil
+}

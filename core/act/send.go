@@ -1,0 +1,113 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// The acts that send the messages of dead letters: elsewhere, or back.
+const (
+	SendDeadLetters   Kind = "dead_letter.send"
+	ReturnDeadLetters Kind = "dead_letter.return"
+)
+
+var (
+	_ = declare(SendDeadLetters, about{
+		key: "m", label: "send", help: "its message to another exchange or queue",
+		many: "their messages to another exchange or queue", plan: (*Operator).planSend, whole: true,
+	})
+	_ = declare(ReturnDeadLetters, about{
+		key: "b", label: "put back", help: "its message to the queue it was taken from",
+		many: "their messages to the queues they were taken from", plan: (*Operator).planReturn, whole: true,
+	})
+)
+
+func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) error {
+	exchange, key := strings.TrimSpace(request.Values[FieldExchange]),
+		strings.TrimSpace(request.Values[FieldKey])
+	open, err := o.open(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	plan.Lines.Add(Plain, "to       %s", phrase.Destination(exchange, key))
+	back, err := o.sayRoute(ctx, plan, exchange, key)
+	if err != nil {
+		return err
+	}
+	open.sayNotKept(plan)
+	plan.Lines.Add(Note,
+		"A dispatch is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
+	plan.Lines.Add(Note, "safety   each is one transaction with its audit and its message in the outbox")
+	if back {
+		plan.Word = "send back"
+	}
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.SendDeadLetters(ctx, open.ids(), exchange, key, reason)
+	})
+	return nil
+}
+
+// sayRoute describes where a message would go, or why it must not go there. It reports whether the message can come
+// back as a dead letter.
+func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key string) (back bool, _ error) {
+	route, err := o.reader.Route(ctx, exchange, key)
+	switch {
+	case err != nil:
+		plan.Lines.Add(Warn, "▲ where that leads is unknown: %s", err)
+		return false, nil
+	case route.Refuses() != "":
+		return false, nothing(route.Refuses())
+	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
+		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
+	case route.Unsure:
+		plan.Lines.Add(Warn, "▲ whether it routes to a queue cannot be seen")
+	}
+	if len(route.Queues) > 0 {
+		plan.Lines.Add(Plain, "reaches  %s", strings.Join(route.Queues, ", "))
+	}
+	b, err := o.reader.Broker(ctx)
+	if err != nil {
+		return false, nil //nolint:nilerr // the route is known, only not what happens to a message that dies there
+	}
+	for _, name := range route.Queues {
+		q, ok := b.Queue(name)
+		if !ok || q.DeadLetterExchange == nil {
+			continue
+		}
+		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
+		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
+			back = true
+			plan.Lines.Add(Warn, "▲ what dies in %s comes back as a dead letter", name)
+		}
+	}
+	return back, nil
+}
+
+// planReturn plans to put dead letters back into the queues that they were taken from.
+func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) error {
+	if request.Direct {
+		plan.Run = o.one(request, "stays as it is",
+			func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+				return o.triage.ReturnDeadLetters(ctx, request.IDs(), reason)
+			})
+		return nil
+	}
+	open, err := o.open(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	open.sayNotKept(plan)
+	plan.Lines.Add(Note,
+		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
+	plan.Lines.Add(Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.ReturnDeadLetters(ctx, open.ids(), reason)
+	})
+	return nil
+}
