@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -59,11 +60,11 @@ func (c *advance) fetchResults(ctx context.Context, q *store.Queries, tasks []st
 		return fmt.Errorf("the results of tasks (with %s %d MB) %w: %d MB is the most; store large results elsewhere "+
 			"and refer to them", strings.Join(tasks, ", "), c.read>>20, errTooMuch, maxResults>>20)
 	}
-	workflows := make([]int64, len(tasks))
-	for i := range workflows {
-		workflows[i] = c.row.ID
+	whole := store.ReadTaskResultsParams{Workflow: c.row.ID, Tasks: tasks}
+	for range tasks {
+		whole.Firsts, whole.Lasts = append(whole.Firsts, -1), append(whole.Lasts, math.MaxInt32)
 	}
-	rows, err := q.ReadTaskResults(ctx, workflows, tasks)
+	rows, err := q.ReadTaskResults(ctx, whole)
 	if err != nil {
 		return fmt.Errorf("read the results of %d tasks: %w", len(tasks), err)
 	}
@@ -82,21 +83,22 @@ func (c *advance) fetchChildren(ctx context.Context, q *store.Queries, children 
 	if len(children) == 0 {
 		return nil
 	}
-	var tasks []string
-	var indexes []int32
+	single := store.ReadTaskResultsParams{Workflow: c.row.ID}
 	for _, child := range children {
-		tasks, indexes = append(tasks, child.Task), append(indexes, int32(child.Index))
+		first, last := int32(child.Index), int32(child.Index)
+		if last == 0 {
+			first = -1 // the child of a task without a list
+		}
+		single.Tasks = append(single.Tasks, child.Task)
+		single.Firsts, single.Lasts = append(single.Firsts, first), append(single.Lasts, last)
 		c.children[child] = nil
 	}
-	rows, err := q.ReadChildResults(ctx, tasks, indexes, c.row.ID)
+	rows, err := q.ReadTaskResults(ctx, single)
 	if err != nil {
 		return fmt.Errorf("read the results of %d children: %w", len(children), err)
 	}
 	for _, row := range rows {
-		c.children[workflow.Child{
-			Task:  row.TaskName,
-			Index: max(int(row.TaskIndex), 0),
-		}] = valueOf(store.ReadTaskResultsRow(row))
+		c.children[workflow.Child{Task: row.TaskName, Index: max(int(row.TaskIndex), 0)}] = valueOf(row)
 	}
 	return nil
 }

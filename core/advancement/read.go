@@ -31,7 +31,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	if err != nil {
 		return fmt.Errorf("read %d workflows to start: %w", len(ids), err)
 	}
-	numbers, err := plan.Queries().NewWorkflowIDs(ctx, int32(len(rows)))
+	numbers, err := plan.Queries().NewIDs(ctx, "workflow_execution", int32(len(rows)))
 	if err != nil {
 		return fmt.Errorf("allocate ids for %d workflows: %w", len(rows), err)
 	}

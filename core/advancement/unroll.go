@@ -107,7 +107,7 @@ func (s *Step) unrollPart(
 	if len(starts) == 0 {
 		return nil
 	}
-	ids, err := q.NewExecutionIDs(ctx, int32(len(starts)))
+	ids, err := q.NewIDs(ctx, "execution", int32(len(starts)))
 	if err != nil {
 		return fmt.Errorf("allocate ids for %d executions: %w", len(starts), err)
 	}

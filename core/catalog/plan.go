@@ -84,7 +84,7 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	if err != nil {
 		return nil, fmt.Errorf("read the actions of policies: %w", err)
 	}
-	packs, err := q.CatalogPacks(ctx, needs.Packs)
+	packs, err := q.CatalogPackRows(ctx, needs.Packs)
 	if err != nil {
 		return nil, fmt.Errorf("read the packs of policies: %w", err)
 	}

@@ -350,35 +350,6 @@ func (q *Queries) CatalogPackRows(ctx context.Context, refs []string) ([]Catalog
 	return items, nil
 }
 
-const CatalogPacks = `-- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
-`
-
-type CatalogPacksRow struct {
-	ID  int64
-	Ref string
-}
-
-func (q *Queries) CatalogPacks(ctx context.Context, refs []string) ([]CatalogPacksRow, error) {
-	rows, err := q.db.Query(ctx, CatalogPacks, refs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CatalogPacksRow
-	for rows.Next() {
-		var i CatalogPacksRow
-		if err := rows.Scan(&i.ID, &i.Ref); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CatalogPolicies = `-- name: CatalogPolicies :many
 SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
        p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,

@@ -30,9 +30,6 @@ JOIN pack p ON p.id = a.pack
 WHERE a.ref = ANY (sqlc.arg(refs)::text[]) OR p.ref = ANY (sqlc.arg(packs)::text[]) OR sqlc.arg(everything)::bool
 ORDER BY a.id;
 
--- name: CatalogPacks :many
-SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
-
 -- name: PackRefs :many
 -- For a hint about an unknown ref; read only then.
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT sqlc.arg(page)::int;
