@@ -97,7 +97,7 @@ func deadLettersPage(w *page, list *deadLettersView) {
 		col("DECISION", func(e *monitor.LedgerEntry) any { return e.Decision }),
 		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
 		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
-		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }),
+		flexible("WORKER", func(e *monitor.LedgerEntry) any { return monitor.WorkerName(e.WorkerID, e.WorkerName) }),
 	}
 	verdict := func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }
 	if slices.ContainsFunc(list.List, func(e monitor.LedgerEntry) bool {

@@ -80,7 +80,7 @@ func executionsPage(w *page, list *monitor.Executions) {
 		col("ID", func(e *monitor.Execution) any { return e.ID }),
 		col("ACTION", func(e *monitor.Execution) any { return e.ActionRef }),
 		col("STATUS", func(e *monitor.Execution) any { return e.Status }),
-		col("WORKER", func(e *monitor.Execution) any { return workerText(*e) }),
+		col("WORKER", func(e *monitor.Execution) any { return monitor.WorkerName(e.WorkerID, e.WorkerName) }),
 		col("ATTEMPT", func(e *monitor.Execution) any { return e.Try() }),
 		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
 		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
@@ -91,8 +91,6 @@ func executionsPage(w *page, list *monitor.Executions) {
 	}
 	w.more(list.Next, false)
 }
-
-func workerText(e monitor.Execution) string { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }
 
 func spanText(from, to *time.Time) string {
 	if from == nil || to == nil {
@@ -129,7 +127,7 @@ func executionPage(w *page, v executionView) {
 	w.row("execution", e.ID)
 	w.row("action", e.ActionRef)
 	w.row("status", e.Status)
-	w.row("worker", workerText(e.Execution))
+	w.row("worker", monitor.WorkerName(e.WorkerID, e.WorkerName))
 	w.row("requested", at(e.Created, e.At))
 	w.fact("work queue", e.WorkQueue)
 	if e.StartedAt != nil {
@@ -297,7 +295,7 @@ func (h history) table(w *page, now time.Time) {
 			return a.Status
 		}),
 		col("WHY", func(a *monitor.Attempt) any { return dash(a.Reason) }),
-		col("WORKER", func(a *monitor.Attempt) any { return cmp.Or(a.WorkerName, idText(a.WorkerID)) }),
+		col("WORKER", func(a *monitor.Attempt) any { return monitor.WorkerName(a.WorkerID, a.WorkerName) }),
 		col("REQUESTED", func(a *monitor.Attempt) any { return short(now.Sub(a.Created)) + " ago" }),
 		col("RAN", func(a *monitor.Attempt) any { return spanText(a.StartedAt, a.FinishedAt) }),
 		col("ERROR", func(a *monitor.Attempt) any { return dash(a.Error) }))

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -140,8 +139,8 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 		col("STATUS", func(one *monitor.Inquiry) any { return one.Status }),
 		col("AGE", func(one *monitor.Inquiry) any { return age(one.Age) }),
 		col("LEFT", leftText),
-		col("FOR", func(one *monitor.Inquiry) any { return assigneeText(one) }),
-		flexible("ASKED BY", func(one *monitor.Inquiry) any { return askedBy(one) }),
+		col("FOR", func(one *monitor.Inquiry) any { return one.For() }),
+		flexible("ASKED BY", func(one *monitor.Inquiry) any { return one.AskedBy() }),
 		flexible("PROMPT", func(one *monitor.Inquiry) any { return one.Prompt }),
 	}
 	if open {
@@ -163,27 +162,6 @@ func leftText(one *monitor.Inquiry) any {
 	return age(*one.Left)
 }
 
-func assigneeText(one *monitor.Inquiry) string {
-	switch {
-	case one.AssignedTo == nil:
-		return "anybody"
-	case one.Assignee == "":
-		return "identity " + strconv.FormatInt(*one.AssignedTo, 10)
-	}
-	return one.Assignee
-}
-
-// askedBy is the task with its workflow, or the action.
-func askedBy(one *monitor.Inquiry) string {
-	switch {
-	case one.Task != "" && one.WorkflowRef != "":
-		return one.Task + " of " + one.WorkflowRef
-	case one.WorkflowRef != "":
-		return one.ActionRef + " for " + one.WorkflowRef
-	}
-	return one.ActionRef
-}
-
 func inquiryPage(w *page, d *monitor.InquiryDetail) {
 	status, until := d.Status, cmp.Or(optTime(d.TimeoutAt), "no limit")
 	if d.RespondedAt != nil {
@@ -194,11 +172,11 @@ func inquiryPage(w *page, d *monitor.InquiryDetail) {
 	}
 	w.row("inquiry", d.ID)
 	w.row("status", status)
-	w.row("asked by", fmt.Sprintf("%s, execution %d (%s)", askedBy(&d.Inquiry), d.Execution, d.ExecutionStatus))
+	w.row("asked by", fmt.Sprintf("%s, execution %d (%s)", d.AskedBy(), d.Execution, d.ExecutionStatus))
 	if d.Workflow != nil {
 		w.row("workflow", fmt.Sprintf("%s, execution %d (%s)", d.WorkflowRef, *d.Workflow, d.WorkflowStatus))
 	}
-	w.row("for", assigneeText(&d.Inquiry))
+	w.row("for", d.For())
 	w.row("asked", agoText(d.Created, d.Reading.At))
 	w.row("until", until)
 	w.row("prompt", d.Prompt)

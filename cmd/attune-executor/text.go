@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -30,12 +31,7 @@ func pretty(text []byte) string {
 	return phrase.JSON(out)
 }
 
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func dash(text string) string { return cmp.Or(text, "-") }
 
 // short formats a duration with few digits.
 func short(d time.Duration) string {
@@ -52,18 +48,7 @@ func short(d time.Duration) string {
 }
 
 // age formats the time since a moment with few digits.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return strconv.Itoa(max(int(d.Seconds()), 0)) + "s"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h"
-	default:
-		return strconv.Itoa(int(d.Hours()/24)) + "d"
-	}
-}
+func age(d time.Duration) string { return phrase.Short(d) }
 
 func idText(id *int64) string { return dash(opt(id)) }
 

@@ -61,7 +61,7 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 			return nil, err
 		}
 	}
-	now, err := tx.ControlNow(ctx)
+	now, err := tx.Now(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the clock: %w", err)
 	}

@@ -96,7 +96,7 @@ func (c *correction) lock(ctx context.Context, tx *store.Tx) error {
 	if len(c.notes) == 0 {
 		return nil
 	}
-	if err := tx.RepairTakeLost(ctx, c.notes); err != nil {
+	if err := tx.DeleteLostHolders(ctx, c.notes); err != nil {
 		return fmt.Errorf("take the notes of deleted executions: %w", err)
 	}
 	return nil

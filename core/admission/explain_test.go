@@ -143,7 +143,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 			batches, "RecordLostWork", store.RecordLostWork,
 			[]any{noTexts, noTexts, none, noInts, noTexts, none, noTimes},
 		},
-		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
+		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, false, 0, 20_000}},
 		{sweeps, "FindEndedQueued", store.FindEndedQueued, []any{0, 20_000}},
 		{sweeps, "FindEndedHolders", store.FindEndedHolders, []any{5.0, 0, 20_000}},
 		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1, nil, nil, uuid.NewString()}},

@@ -22,62 +22,49 @@ const (
 	statusRunning   = lifecycle.StatusRunning
 )
 
+// phase is how a batch treats a workflow.
+type phase int
+
+const (
+	begins    phase = iota // its execution is requested; the batch creates its row
+	continues              // it is open, and this engine wrote its state
+	takenOver              // it is open; another engine started it, and its state comes from its rows
+	late                   // it has ended; the ends of late children are counted and trigger nothing
+	fails                  // it is open and cannot continue; the batch ends it as failed
+)
+
 // advance is the advance of one workflow in one batch.
 type advance struct {
-	id        int64            // of the workflow
-	execution int64            // of its parent
-	version   int64            // the version that was read
-	closed    bool             // it ended with an unreadable state: only its late children are settled
-	late      lifecycle.Status // its final status: its late children are counted; empty if it has not ended
-	begun     *beginning
-	seen      *scheduler.SeenWorkflow // its row, to be locked; nil if it begins or has ended
-	parent    parent
-	source    *source
-	config    []byte // of the parent
-	created   time.Time
-	now       time.Time
-	allowed   time.Duration // its timeout; 0 is none
+	phase phase
+	inputs
+	facts
+	outcome
+}
 
-	before   *workflow.State // nil if it begins
-	happened []workflow.Happening
-	ended    []store.ReadEndedTasksRow
-	broken   string
+// inputs are what a batch reads before it decides.
+type inputs struct {
+	row       store.ReadWorkflowsRow    // begins: as it will be read
+	begun     begun                     // begins only
+	before    *workflow.State           // not if it begins
+	source    *source                   // nil if it fails because it is unreadable
+	inherited *inherited                // takenOver, and if it fails instead
+	why       string                    // fails only
+	ended     []store.ReadEndedTasksRow // unprocessed ends of children; none if it begins or is taken over
+	happened  []workflow.Happening      // since before, in order
+}
 
-	inherited *inherited // of a workflow that is taken over; else nil
-
-	plan     *workflow.Plan
-	results  map[string]workflow.Result
-	children map[workflow.Child]any
-	items    map[string]workflow.Slice
-	read     int64 // bytes of results
-
-	newExecutions []*scheduler.NewExecution
-	existing      []admission.Head // existing children to request
+// outcome is what a batch writes.
+type outcome struct {
+	plan          *workflow.Plan
+	newExecutions []*scheduler.NewExecution // in the order of plan.Start
+	existing      []admission.Head          // existing children to request
 	repeats       []repeat
 	reopen        []int64 // settled tasks to wait for again
-	settle        []settled
+	settle        []store.ReadEndedTasksRow
 	opening       *inquiry.Opening
 	secrets       store.InsertSecretValuesParams
-	result        json.RawMessage // of the parent, when it ends
+	result        json.RawMessage // of the execution, if plan.End
 }
-
-// parent is the execution of a workflow.
-type parent struct {
-	status    lifecycle.Status
-	action    int64
-	actionRef string
-	priority  int16
-	requested time.Time // scheduler.NewExecution.Requested of its tasks
-}
-
-// beginning is the start of a workflow.
-type beginning struct {
-	definition int64
-	timeout    float64 // seconds; 0 is none
-}
-
-// settled is a processed task: its transitions have fired.
-type settled struct{ task, execution int64 }
 
 type repeat struct {
 	execution int64
@@ -86,46 +73,40 @@ type repeat struct {
 }
 
 // decide evaluates the definition, and fetches the facts that it requests.
-func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *advance) error {
-	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+func (s *Step) decide(ctx context.Context, q *store.Queries, c *advance) error {
+	c.facts = newFacts()
 	if c.inherited != nil {
 		for _, list := range c.inherited.keep { // not stored yet
 			c.items[list.Task] = workflow.Slice{Items: list.Items}
 		}
 	}
-	if c.broken != "" {
-		c.giveUp(c.broken)
-		return s.outcome(ctx, plan, c)
-	}
-	if err := c.decide(ctx, plan.Queries()); err != nil {
+	if c.phase == fails {
+		c.giveUp(c.why)
+	} else if err := c.decide(ctx, q); err != nil {
 		return err
 	}
-	if c.inherited != nil {
+	if c.phase == takenOver {
 		c.inherited.complete(c.plan)
 	}
-	return s.outcome(ctx, plan, c)
+	return s.complete(ctx, q, c)
 }
 
 func (c *advance) decide(ctx context.Context, q *store.Queries) error {
-	var decided *workflow.Plan
 	var failure error // of the definition
-	err := c.withFacts(ctx, q, func(facts workflow.Facts) (err error) {
-		decided, err = c.evaluate(facts)
-		if _, missing := errors.AsType[*workflow.NeedError](err); missing {
-			return err
+	err := c.withFacts(ctx, q, func(facts workflow.Facts) error {
+		c.plan, failure = c.evaluate(facts)
+		if _, missing := errors.AsType[*workflow.NeedError](failure); missing {
+			return failure
 		}
-		failure = err
 		return nil
 	})
 	switch {
 	case errors.Is(err, errTooMuch):
 		c.giveUp(err.Error())
 	case err != nil:
-		return fmt.Errorf("advance workflow %d: %w", c.id, err)
+		return fmt.Errorf("advance workflow %d: %w", c.row.ID, err)
 	case failure != nil:
 		c.giveUp(failure.Error())
-	default:
-		c.plan = decided
 	}
 	return nil
 }

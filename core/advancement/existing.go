@@ -15,25 +15,18 @@ import (
 // findExisting removes children from the plan that another engine created before they were due. It
 // requests the waiting ones; the next batch reads the ended ones.
 func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) error {
-	if c.plan == nil {
-		return nil
-	}
-	var tasks []string
-	var indexes []int32
+	var due []workflow.Start
 	for _, start := range c.plan.Start {
 		if st := c.plan.State.Tasks[start.Task]; start.Made || st != nil && st.Found && start.Index != nil {
-			tasks, indexes = append(tasks, start.Task), append(indexes, int32(*start.Index))
+			due = append(due, start)
 		}
 	}
-	if len(tasks) == 0 {
-		return nil
-	}
-	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
+	rows, err := c.made(ctx, q, due)
 	if err != nil {
-		return fmt.Errorf("find %d children of workflow %d: %w", len(tasks), c.id, err)
+		return err
 	}
 	made := map[workflow.Child]bool{}
-	again := Request{Workflow: c.id}
+	again := Request{Workflow: c.row.ID}
 	for _, row := range rows {
 		made[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}] = true
 		switch {
@@ -53,6 +46,22 @@ func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) e
 		s.later = append(s.later, again)
 	}
 	return nil
+}
+
+// made reads the existing ones of these children.
+func (c *advance) made(ctx context.Context, q *store.Queries, of []workflow.Start) ([]store.ReadMadeTasksRow, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	tasks, indexes := make([]string, len(of)), make([]int32, len(of))
+	for i, start := range of {
+		tasks[i], indexes[i] = start.Task, int32(*start.Index)
+	}
+	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.row.ID)
+	if err != nil {
+		return nil, fmt.Errorf("find %d children of workflow %d: %w", len(of), c.row.ID, err)
+	}
+	return rows, nil
 }
 
 func value(index *int) int {

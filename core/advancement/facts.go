@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/secret"
@@ -18,6 +20,21 @@ const maxResults = 32 << 20
 
 // errTooMuch means that a decision needs too large results; no query failed.
 var errTooMuch = errors.New("are too large")
+
+// facts are what a decision has received so far.
+type facts struct {
+	results  map[string]workflow.Result
+	children map[workflow.Child]any
+	items    map[string]workflow.Slice
+	asked    map[string]int // number of requested items, by task; the start index does not change
+	read     int64          // bytes of results
+}
+
+func newFacts() facts {
+	return facts{
+		results: map[string]workflow.Result{}, children: map[workflow.Child]any{}, items: map[string]workflow.Slice{},
+	}
+}
 
 // fetch reads the facts that a decision requests.
 func (c *advance) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
@@ -35,7 +52,7 @@ func (c *advance) fetchResults(ctx context.Context, q *store.Queries, tasks []st
 	if len(tasks) == 0 {
 		return nil
 	}
-	bytes, err := q.SizeOfTaskResults(ctx, tasks, c.id)
+	bytes, err := q.SizeOfTaskResults(ctx, tasks, c.row.ID)
 	if err != nil {
 		return fmt.Errorf("measure the results of %d tasks: %w", len(tasks), err)
 	}
@@ -43,11 +60,11 @@ func (c *advance) fetchResults(ctx context.Context, q *store.Queries, tasks []st
 		return fmt.Errorf("the results of tasks (with %s %d MB) %w: %d MB is the most; store large results elsewhere "+
 			"and refer to them", strings.Join(tasks, ", "), c.read>>20, errTooMuch, maxResults>>20)
 	}
-	workflows := make([]int64, len(tasks))
-	for i := range workflows {
-		workflows[i] = c.id
+	whole := store.ReadTaskResultsParams{Workflow: c.row.ID, Tasks: tasks}
+	for range tasks {
+		whole.Firsts, whole.Lasts = append(whole.Firsts, -1), append(whole.Lasts, math.MaxInt32)
 	}
-	rows, err := q.ReadTaskResults(ctx, workflows, tasks)
+	rows, err := q.ReadTaskResults(ctx, whole)
 	if err != nil {
 		return fmt.Errorf("read the results of %d tasks: %w", len(tasks), err)
 	}
@@ -66,21 +83,22 @@ func (c *advance) fetchChildren(ctx context.Context, q *store.Queries, children 
 	if len(children) == 0 {
 		return nil
 	}
-	var tasks []string
-	var indexes []int32
+	single := store.ReadTaskResultsParams{Workflow: c.row.ID}
 	for _, child := range children {
-		tasks, indexes = append(tasks, child.Task), append(indexes, int32(child.Index))
+		first, last := int32(child.Index), int32(child.Index)
+		if last == 0 {
+			first = -1 // the child of a task without a list
+		}
+		single.Tasks = append(single.Tasks, child.Task)
+		single.Firsts, single.Lasts = append(single.Firsts, first), append(single.Lasts, last)
 		c.children[child] = nil
 	}
-	rows, err := q.ReadChildResults(ctx, tasks, indexes, c.id)
+	rows, err := q.ReadTaskResults(ctx, single)
 	if err != nil {
 		return fmt.Errorf("read the results of %d children: %w", len(children), err)
 	}
 	for _, row := range rows {
-		c.children[workflow.Child{
-			Task:  row.TaskName,
-			Index: max(int(row.TaskIndex), 0),
-		}] = valueOf(store.ReadTaskResultsRow(row))
+		c.children[workflow.Child{Task: row.TaskName, Index: max(int(row.TaskIndex), 0)}] = valueOf(row)
 	}
 	return nil
 }
@@ -122,7 +140,7 @@ func (c *advance) fetchItems(ctx context.Context, q *store.Queries, parts map[st
 	}
 	var wanted store.ReadWorkflowItemsParams
 	for task, part := range parts {
-		wanted.Workflows, wanted.Tasks = append(wanted.Workflows, c.id), append(wanted.Tasks, task)
+		wanted.Workflows, wanted.Tasks = append(wanted.Workflows, c.row.ID), append(wanted.Tasks, task)
 		wanted.Froms, wanted.Counts = append(wanted.Froms, int32(part.From)), append(wanted.Counts, int32(part.Count))
 	}
 	rows, err := q.ReadWorkflowItems(ctx, wanted)
@@ -144,27 +162,21 @@ func (c *advance) fetchItems(ctx context.Context, q *store.Queries, parts map[st
 	return nil
 }
 
-// answers are the facts that one decision has received so far. Each request for facts restarts the decision, which ends
-// only because every request must ask for new facts.
-type answers struct {
-	advance *advance
-	items   map[string]int // number of items, by task; the start index does not change
-}
-
-// lacks reports whether the decision requests facts that it has not received, and records them as received.
-func (a answers) lacks(need *workflow.NeedError) bool {
+// lacks reports whether the decision requests facts that it has not received, and records them as received. Each
+// request for facts restarts the decision, which ends only because every request must ask for new facts.
+func (f *facts) lacks(need *workflow.NeedError) bool {
 	lacks := false
 	for _, task := range need.Results {
-		_, there := a.advance.results[task]
+		_, there := f.results[task]
 		lacks = lacks || !there
 	}
 	for _, child := range need.Children {
-		_, there := a.advance.children[child]
+		_, there := f.children[child]
 		lacks = lacks || !there
 	}
 	for task, part := range need.Items {
-		lacks = lacks || part.Count > a.items[task]
-		a.items[task] = max(a.items[task], part.Count)
+		lacks = lacks || part.Count > f.asked[task]
+		f.asked[task] = max(f.asked[task], part.Count)
 	}
 	return lacks
 }
@@ -174,17 +186,18 @@ var errSameFacts = errors.New("the decision requests facts that it has received"
 // withFacts repeats a decision with more facts until it requests no new ones.
 func (c *advance) withFacts(ctx context.Context, q *store.Queries, decide func(workflow.Facts) error) error {
 	facts := workflow.Facts{
-		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution),
-		Execution:  c.execution, Begun: c.created, Now: c.now, Allowed: c.allowed,
+		Parameters: traced(c.source.parameters(c.row.Config), secret.OfConfig, c.row.Execution),
+		Execution:  c.row.Execution, Begun: c.row.Created, Now: c.row.At,
+		Allowed: time.Duration(c.row.AllowedSeconds * float64(time.Second)),
 		Results: c.results, Items: c.items, Children: c.children,
 	}
-	for received := (answers{advance: c, items: map[string]int{}}); ; {
+	for c.asked = map[string]int{}; ; {
 		err := decide(facts)
 		need, missing := errors.AsType[*workflow.NeedError](err)
 		if !missing {
 			return err
 		}
-		if !received.lacks(need) {
+		if !c.lacks(need) {
 			return fmt.Errorf("%w: %w", errSameFacts, need)
 		}
 		if err := c.fetch(ctx, q, need); err != nil {

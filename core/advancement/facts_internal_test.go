@@ -12,14 +12,14 @@ import (
 // end.
 func TestADecisionThatAsksForNothingNewIsFound(t *testing.T) {
 	t.Parallel()
-	c := &advance{results: map[string]workflow.Result{}, children: map[workflow.Child]any{}}
-	given := answers{advance: c, items: map[string]int{}}
-	lacks := func(need workflow.NeedError) bool { return given.lacks(&need) }
+	f := newFacts()
+	f.asked = map[string]int{}
+	lacks := func(need workflow.NeedError) bool { return f.lacks(&need) }
 	first, second := workflow.Child{Task: "a"}, workflow.Child{Task: "a", Index: 1}
 	for range 2000 {
 		require.True(t, lacks(workflow.NeedError{Results: []string{"a", "b"}}))
 	}
-	c.results["a"], c.children[first] = workflow.Result{}, nil
+	f.results["a"], f.children[first] = workflow.Result{}, nil
 	require.True(t, lacks(workflow.NeedError{Results: []string{"a", "b"}}))
 	require.False(t, lacks(workflow.NeedError{Results: []string{"a"}}))
 	require.True(t, lacks(workflow.NeedError{Results: []string{"a"}, Children: []workflow.Child{first, second}}))

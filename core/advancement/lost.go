@@ -17,9 +17,8 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var rechecked []*advance
 	var ids []int64
 	for _, c := range s.advances {
-		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 &&
-			c.happened[0].Kind == workflow.Rechecked {
-			rechecked, ids = append(rechecked, c), append(ids, c.id)
+		if c.phase == continues && len(c.happened) == 1 && c.happened[0].Kind == workflow.Rechecked {
+			rechecked, ids = append(rechecked, c), append(ids, c.row.ID)
 		}
 	}
 	if len(ids) == 0 {
@@ -37,7 +36,7 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 		open[row.WorkflowExecution][row.TaskName] = int(row.Open)
 	}
 	for _, c := range rechecked {
-		if err := c.endMissing(ctx, plan, open[c.id]); err != nil {
+		if err := c.endMissing(ctx, plan, open[c.row.ID]); err != nil {
 			return err
 		}
 	}
@@ -64,9 +63,9 @@ func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map
 		if missing[name] <= 0 {
 			continue
 		}
-		there, err := plan.Queries().ReadTaskIndexes(ctx, c.id, name)
+		there, err := plan.Queries().ReadTaskIndexes(ctx, c.row.ID, name)
 		if err != nil {
-			return fmt.Errorf("read the children of task %s of workflow %d: %w", name, c.id, err)
+			return fmt.Errorf("read the children of task %s of workflow %d: %w", name, c.row.ID, err)
 		}
 		st, known := c.before.Tasks[name], map[int]bool{}
 		for _, row := range there {

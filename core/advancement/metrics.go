@@ -65,11 +65,12 @@ func (m *Metrics) batch(step *Step, took time.Duration) {
 	}
 	m.rounds.Inc()
 	m.took.Observe(took.Seconds())
+	m.tasks.WithLabelValues("settled").Add(float64(len(step.closed)))
 	for _, c := range step.advances {
-		if c.begun != nil {
+		if c.phase == begins {
 			m.begun.Inc()
 		}
-		if c.plan != nil && c.plan.End != nil {
+		if c.plan.End != nil {
 			m.ended.WithLabelValues(string(c.plan.End.Status)).Inc()
 		}
 		m.tasks.WithLabelValues("made").Add(float64(len(c.newExecutions)))

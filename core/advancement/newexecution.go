@@ -27,9 +27,6 @@ func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) erro
 	n := 0
 	refs := []string{}
 	for _, c := range s.advances {
-		if c.plan == nil {
-			continue
-		}
 		for _, start := range c.plan.Start {
 			n, refs = n+1, append(refs, start.Action)
 		}
@@ -42,9 +39,6 @@ func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) erro
 		return err
 	}
 	for _, c := range s.advances {
-		if c.plan == nil {
-			continue
-		}
 		for _, start := range c.plan.Start {
 			b := c.child(start, ids[0])
 			ids = ids[1:]
@@ -77,15 +71,15 @@ type task struct {
 // child builds the execution of a task.
 func (c *advance) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	about := task{
-		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch,
+		Workflow: c.row.ID, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch,
 		MaxRetries: start.MaxRetries,
 	}
 	if start.Timeout > 0 {
 		about.Timeout = &start.Timeout
 	}
 	b := &scheduler.NewExecution{
-		ID: id, ActionRef: start.Action, Parent: c.execution, Priority: c.parent.priority,
-		Requested:      c.parent.requested,
+		ID: id, ActionRef: start.Action, Parent: c.row.Execution, Priority: c.row.Priority,
+		Requested:      c.row.Requested,
 		PermissionSets: start.PermissionSets, WorkflowTask: text(about),
 		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
 	}
@@ -154,8 +148,8 @@ func (s *Step) prepareInquiries(ctx context.Context, q *store.Queries, c *advanc
 	return nil
 }
 
-// outcome finds the existing rows that a decision changes, and builds the result of an ended workflow.
-func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *advance) error {
+// complete finds the existing rows that a decision changes, and builds the result of an ended workflow.
+func (s *Step) complete(ctx context.Context, q *store.Queries, c *advance) error {
 	if c.plan.End != nil { // an ended workflow starts and retries nothing
 		c.plan.Start, c.plan.Repeat = nil, nil
 	}
@@ -171,17 +165,17 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *advance) er
 			delete(again, key)
 			continue
 		}
-		c.settle = append(c.settle, settled{task: ended.ID, execution: ended.Execution})
+		c.settle = append(c.settle, ended)
 	}
-	if err := c.held(ctx, plan.Queries(), again); err != nil {
+	if err := c.held(ctx, q, again); err != nil {
 		return err
 	}
 	if c.plan.End == nil {
 		return nil
 	}
-	public, err := s.hide(ctx, plan.Queries(), c, expr.Value(c.plan.End.Result), nil, secret.OfResult, c.execution)
+	public, err := s.hide(ctx, q, c, expr.Value(c.plan.End.Result), nil, secret.OfResult, c.row.Execution)
 	if broken(err) {
-		return fmt.Errorf("the result of workflow %d: %w", c.id, err)
+		return fmt.Errorf("the result of workflow %d: %w", c.row.ID, err)
 	}
 	if err != nil {
 		why := "its result: " + err.Error()
@@ -203,9 +197,9 @@ func (c *advance) held(ctx context.Context, q *store.Queries, again map[workflow
 	for child := range again {
 		names = append(names, child.Task)
 	}
-	rows, err := q.ReadSettledTasks(ctx, c.id, names)
+	rows, err := q.ReadSettledTasks(ctx, c.row.ID, names)
 	if err != nil {
-		return fmt.Errorf("read the held retries of workflow %d: %w", c.id, err)
+		return fmt.Errorf("read the held retries of workflow %d: %w", c.row.ID, err)
 	}
 	for _, row := range rows {
 		r, wanted := again[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}]

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/lifecycle"
@@ -32,7 +31,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	if err != nil {
 		return fmt.Errorf("read %d workflows to start: %w", len(ids), err)
 	}
-	numbers, err := plan.Queries().NewWorkflowIDs(ctx, int32(len(rows)))
+	numbers, err := plan.Queries().NewIDs(ctx, "workflow_execution", int32(len(rows)))
 	if err != nil {
 		return fmt.Errorf("allocate ids for %d workflows: %w", len(rows), err)
 	}
@@ -52,18 +51,14 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 		if ran, ok := plan.Row(row.ID); ok && ran.Action != nil {
 			action = *ran.Action
 		}
-		if row.Depth > maxDepth {
-			s.unfit = append(s.unfit,
-				unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: fmt.Sprintf(
-					"it is nested in %d other workflows, and %d is the most: does a workflow call itself?", row.Depth,
-					maxDepth)})
-			continue
-		}
 		source, err := s.sources.store(ctx, plan.Queries(), s.cfg.Now(), row.Definition, row.ParamSchema)
-		if broken(err) {
+		switch why := stuck[row.ID]; {
+		case broken(err):
 			return err
-		}
-		if why := stuck[row.ID]; err == nil && why != "" {
+		case row.Depth > maxDepth:
+			err = fmt.Errorf("it is nested in %d other workflows, and %d is the most: does a workflow call itself?",
+				row.Depth, maxDepth)
+		case err == nil && why != "":
 			err = errors.New(why)
 		}
 		if err != nil {
@@ -71,13 +66,17 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 				unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: err.Error()})
 			continue
 		}
-		c := &advance{
-			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
-			begun: &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
-			parent: parent{
-				status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority,
-				requested: row.Requested,
-			},
+		c := &advance{phase: begins, inputs: inputs{source: source, row: store.ReadWorkflowsRow{
+			ID: numbers[i], Open: true, Execution: row.ID, Created: row.At, AllowedSeconds: row.TimeoutSeconds,
+			ParentStatus: statusRunning, Config: row.Config, Priority: row.Priority, ActionRef: row.ActionRef,
+			Action: action, At: row.At, Requested: row.Requested,
+		}}}
+		c.begun = begun{
+			ID: c.row.ID, Execution: row.ID, Definition: *row.WorkflowDef, Source: source.id,
+			Timeout: row.TimeoutSeconds,
+		}
+		if c.begun.Graph, err = source.definition.TaskGraph(); err != nil {
+			c.begun.Graph = json.RawMessage("{}")
 		}
 		if row.Held {
 			c.happen(workflow.Paused) // it starts, and continues with its parent workflow
@@ -109,26 +108,20 @@ func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 		return err
 	}
 	for _, row := range rows {
+		c := &advance{phase: continues, inputs: inputs{row: row, ended: ended[row.ID]}}
 		if !row.Open {
-			if err := s.readLate(ctx, plan, row, ended[row.ID]); err != nil {
-				return err
-			}
-			continue
+			err = s.readLate(ctx, plan.Queries(), c)
+		} else {
+			s.advances = append(s.advances, c)
+			err = s.readOpen(ctx, plan.Queries(), c, stuck[row.ID])
 		}
-		c := &advance{
-			id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
-			broken: stuck[row.ID],
-		}
-		if err := s.readOpen(ctx, plan, c, row); err != nil {
+		if err != nil {
 			return err
 		}
-		c.seen = &scheduler.SeenWorkflow{
-			ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
-			Open: row.Open,
-		}
-		s.advances = append(s.advances, c)
 	}
-	slices.SortFunc(s.advances, func(a, b *advance) int { return cmp.Compare(a.id, b.id) }) // the order of their locks
+	slices.SortFunc(s.advances, func(a, b *advance) int { // the order of their locks
+		return cmp.Compare(a.row.ID, b.row.ID)
+	})
 	return s.readLost(ctx, plan)
 }
 
@@ -156,79 +149,61 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
 }
 
 // readLate processes children that ended after their workflow: they are counted for users and trigger nothing.
-func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow,
-	ended []store.ReadEndedTasksRow,
-) error {
-	if len(ended) == 0 {
+func (s *Step) readLate(ctx context.Context, q *store.Queries, c *advance) error {
+	if len(c.ended) == 0 {
 		return nil
 	}
-	c := &advance{id: row.ID, execution: row.Execution, version: row.Version, late: row.Status, ended: ended}
-	c.config, c.created, c.now = row.Config, row.Created, row.At
-	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef}
-	if row.State == nil || row.Source == nil {
-		c.closed, c.settle = true, settledBy(ended)
-	} else if err := s.locate(ctx, plan, c, row); broken(err) {
-		return err
-	} else if err != nil || !c.before.Status.Terminal() {
-		c.closed, c.settle = true, settledBy(ended)
-	} else {
-		c.childrenEnded(ended)
-		c.seen = &scheduler.SeenWorkflow{
-			ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
-			Open: row.Open,
+	c.phase = late
+	if c.row.State != nil && c.row.Source != nil {
+		if err := s.locate(ctx, q, c); broken(err) {
+			return err
+		} else if err == nil && c.before.Status.Terminal() {
+			c.childrenEnded()
+			s.advances = append(s.advances, c)
+			return nil
 		}
 	}
-	s.advances = append(s.advances, c)
+	s.closed = append(s.closed, c.ended...)
 	return nil
 }
 
-func settledBy(rows []store.ReadEndedTasksRow) []settled {
-	all := make([]settled, len(rows))
-	for i, row := range rows {
-		all[i] = settled{task: row.ID, execution: row.Execution}
-	}
-	return all
-}
-
-// readOpen reads the state of an open workflow, and the happenings since.
-func (s *Step) readOpen(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
-	c.config, c.created, c.now = row.Config, row.Created, row.At
-	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
-	c.parent = parent{
-		status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority,
-		requested: row.Requested,
-	}
-	if row.State == nil || row.Source == nil {
-		return s.takeOver(ctx, plan, c, row)
-	}
-	err := s.locate(ctx, plan, c, row)
-	switch {
-	case broken(err):
-		return err
-	case err != nil:
-		c.broken = err.Error()
-	default:
+// readOpen reads the state of an open workflow, and the happenings since. stuck is why it cannot continue.
+func (s *Step) readOpen(ctx context.Context, q *store.Queries, c *advance, stuck string) (err error) {
+	if c.row.State == nil || c.row.Source == nil {
+		c.phase = takenOver
+		err = s.takeOver(ctx, q, c)
+	} else if err = s.locate(ctx, q, c); err == nil {
 		c.ended = dueOf(c.ended, c.before)
-		c.readHappenings(row)
+		c.readHappenings()
+	}
+	if broken(err) {
+		return err
+	}
+	if err != nil {
+		stuck = err.Error()
+	}
+	if stuck != "" {
+		c.phase, c.why = fails, stuck
 	}
 	return nil
 }
 
 // locate reads the state and the definition of a workflow.
-func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) (err error) {
-	if c.before, err = workflow.ParseState(row.State); err != nil {
+func (s *Step) locate(ctx context.Context, q *store.Queries, c *advance) (err error) {
+	if c.before, err = workflow.ParseState(c.row.State); err != nil {
 		return err
 	}
-	if c.before.Variables, err = variables(row.Variables); err != nil {
+	if c.before.Variables, err = variables(c.row.Variables); err != nil {
 		return err
 	}
-	c.source, err = s.sources.get(ctx, plan.Queries(), *row.Source)
+	c.source, err = s.sources.get(ctx, q, *c.row.Source)
 	return err
 }
 
 // readHappenings lists the happenings in their order. Cancel and pause come before the ends of children, which then
 // trigger nothing, or not yet. The timeout comes after them, because they may end the workflow in time.
-func (c *advance) readHappenings(row store.ReadWorkflowsRow) {
+func (c *advance) readHappenings() {
+	row := c.row
 	switch {
 	case row.ParentStatus.Terminal():
 		c.happen(workflow.Cancelled)
@@ -242,7 +217,7 @@ func (c *advance) readHappenings(row store.ReadWorkflowsRow) {
 	case !row.Paused && !row.Held && c.before.Paused:
 		c.happen(workflow.Resumed)
 	}
-	c.childrenEnded(c.ended)
+	c.childrenEnded()
 	if row.Overdue {
 		c.happen(workflow.TimedOut)
 	}
@@ -251,8 +226,8 @@ func (c *advance) readHappenings(row store.ReadWorkflowsRow) {
 	}
 }
 
-func (c *advance) childrenEnded(ended []store.ReadEndedTasksRow) {
-	for _, one := range ended {
+func (c *advance) childrenEnded() {
+	for _, one := range c.ended {
 		c.happened = append(c.happened, workflow.Happening{
 			Kind: workflow.ChildEnded, Task: one.TaskName, Index: int(one.TaskIndex), Status: statusOf(one),
 			Retries: int(one.RetryCount),

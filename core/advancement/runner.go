@@ -199,19 +199,16 @@ func (r *Runner) runStep(ctx context.Context, step *Step) (result scheduler.Resu
 
 func (r *Runner) logDecisions(ctx context.Context, step *Step) {
 	for _, c := range step.advances {
-		if c.plan == nil {
-			continue
-		}
-		ctx := telemetry.With(ctx, slog.Int64("execution_id", c.execution), slog.Int64("workflow", c.id))
-		if c.begun != nil {
-			r.logger.InfoContext(ctx, "Workflow started", "action_ref", c.parent.actionRef)
+		ctx := telemetry.With(ctx, slog.Int64("execution_id", c.row.Execution), slog.Int64("workflow", c.row.ID))
+		if c.phase == begins {
+			r.logger.InfoContext(ctx, "Workflow started", "action_ref", c.row.ActionRef)
 		}
 		for _, line := range c.plan.Log {
 			r.logger.DebugContext(ctx, "Workflow decided", "decision", line)
 		}
 		if end := c.plan.End; end != nil {
 			r.logger.InfoContext(ctx, "Workflow ended",
-				"action_ref", c.parent.actionRef, "status", end.Status, "reason", end.Error)
+				"action_ref", c.row.ActionRef, "status", end.Status, "reason", end.Error)
 		}
 	}
 }

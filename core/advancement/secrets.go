@@ -99,18 +99,18 @@ func (s *Step) pass(ctx context.Context, q *store.Queries, c *advance, found []s
 func (c *advance) own(ctx context.Context, q *store.Queries, sources []secret.Source) ([]int64, error) {
 	var others []int64
 	for _, source := range sources {
-		if source.ID != c.execution && !slices.Contains(others, source.ID) {
+		if source.ID != c.row.Execution && !slices.Contains(others, source.ID) {
 			others = append(others, source.ID)
 		}
 	}
 	if len(others) == 0 {
-		return []int64{c.execution}, nil
+		return []int64{c.row.Execution}, nil
 	}
-	children, err := q.ReadOwnChildren(ctx, others, c.id)
+	children, err := q.ReadOwnChildren(ctx, others, c.row.ID)
 	if err != nil {
 		return nil, &readError{fmt.Errorf("find %d children: %w", len(others), err)}
 	}
-	return append(children, c.execution), nil
+	return append(children, c.row.Execution), nil
 }
 
 // broken reports whether an error comes from the database.

@@ -8,6 +8,7 @@ import (
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
 )
 
 // Config configures the advance of workflows.
@@ -62,6 +63,7 @@ type Step struct {
 	advances []*advance
 	unfit    []unfit
 	later    []Request
+	closed   []store.ReadEndedTasksRow // late children of ended workflows with an unreadable state: they only settle
 }
 
 // Limits of the children of one batch, by number and by bytes of parameters. A workflow beyond them
@@ -95,7 +97,7 @@ func (s *Step) Executions() []int64 {
 
 // Plan implements scheduler.Step: it decides about each workflow, and requests the locks.
 func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
-	s.advances, s.unfit, s.later = nil, nil, nil
+	s.advances, s.unfit, s.later, s.closed = nil, nil, nil, nil
 	if err := s.readStarts(ctx, plan); err != nil {
 		return err
 	}
@@ -104,13 +106,10 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	}
 	newExecutions, bytes := 0, 0
 	for i, c := range s.advances {
-		if c.closed {
-			continue
-		}
 		if err := ctx.Err(); err != nil { // decisions take time without a query
 			return fmt.Errorf("advance %d workflows: %w", len(s.advances), context.Cause(ctx))
 		}
-		if err := s.decide(ctx, plan, c); err != nil {
+		if err := s.decide(ctx, plan.Queries(), c); err != nil {
 			return err
 		}
 		newExecutions, bytes = newExecutions+len(c.plan.Start), bytes+c.plan.Bytes
@@ -119,12 +118,14 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 			break
 		}
 		if c.plan.More {
-			s.later = append(s.later, Request{Workflow: c.id})
+			s.later = append(s.later, Request{Workflow: c.row.ID})
 		}
 	}
 	for _, c := range s.advances {
-		if c.seen != nil {
-			plan.NeedWorkflow(*c.seen)
+		if c.phase != begins {
+			plan.NeedWorkflow(scheduler.SeenWorkflow{
+				ID: c.row.ID, Version: c.row.Version, Status: c.row.Status, Paused: c.row.Paused, Open: c.row.Open,
+			})
 		}
 	}
 	return s.planNewExecutions(ctx, plan)
@@ -154,9 +155,9 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 // postpone leaves the workflows from the nth on to another batch.
 func (s *Step) postpone(n int) {
 	for _, c := range s.advances[n:] {
-		request := Request{Workflow: c.id, Broken: c.broken}
-		if c.begun != nil {
-			request = Request{Start: c.execution, Broken: c.broken}
+		request := Request{Workflow: c.row.ID, Broken: c.why}
+		if c.phase == begins {
+			request = Request{Start: c.row.Execution}
 		}
 		for _, ended := range c.ended {
 			request.Children = append(request.Children, ended.Execution)

@@ -24,23 +24,18 @@ type inherited struct {
 
 // takeOver derives the state of a workflow that another engine started from its rows. It continues with the task graph
 // that it started with, whatever its definition says now.
-func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
-	origin, err := plan.Queries().ReadWorkflowOrigin(ctx, c.id)
+func (s *Step) takeOver(ctx context.Context, q *store.Queries, c *advance) error {
+	origin, err := q.ReadWorkflowOrigin(ctx, c.row.ID)
 	if err != nil {
-		return fmt.Errorf("read the task graph of workflow %d: %w", c.id, err)
+		return &readError{fmt.Errorf("read the task graph of workflow %d: %w", c.row.ID, err)}
 	}
-	children, err := plan.Queries().ReadWorkflowChildren(ctx, c.id)
+	children, err := q.ReadWorkflowChildren(ctx, c.row.ID)
 	if err != nil {
-		return fmt.Errorf("read the children of workflow %d: %w", c.id, err)
+		return &readError{fmt.Errorf("read the children of workflow %d: %w", c.row.ID, err)}
 	}
 	c.inherited = &inherited{ReadWorkflowOriginRow: origin, children: children}
 	c.ended = nil // only the last retries count
-	err = s.inherit(ctx, plan, c, row)
-	switch {
-	case broken(err):
-		return err
-	case err != nil:
-		c.broken = fmt.Sprintf("it was started by another engine and cannot be taken over: %v. Start it again", err)
+	if err := s.inherit(ctx, q, c); err != nil {
 		c.source, c.before = nil, &workflow.State{
 			Status: lifecycle.StatusRunning, Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{},
 		}
@@ -49,15 +44,15 @@ func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *advance, r
 				c.before.Tasks[child.TaskName] = &workflow.TaskState{Status: workflow.TaskRunning}
 			}
 		}
-		return nil
+		return fmt.Errorf("it was started by another engine and cannot be taken over: %w. Start it again", err)
 	}
-	c.readHappenings(row)
+	c.readHappenings()
 	c.happen(workflow.Started, workflow.Rechecked)
 	return nil
 }
 
 // inherit reads the definition and the state of a workflow that is taken over.
-func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
+func (s *Step) inherit(ctx context.Context, q *store.Queries, c *advance) error {
 	present, _ := workflow.ParseJSON(c.inherited.Definition) // without it there are no outputs
 	definition, err := workflow.ParseTaskGraph(c.inherited.TaskGraph, present)
 	if err != nil {
@@ -67,17 +62,17 @@ func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, ro
 	if err != nil {
 		return err
 	}
-	if c.source, err = s.sources.store(ctx, plan.Queries(), s.cfg.Now(), raw, c.inherited.ParamSchema); err != nil {
+	if c.source, err = s.sources.store(ctx, q, s.cfg.Now(), raw, c.inherited.ParamSchema); err != nil {
 		return err
 	}
 	from := workflow.Inherited{
-		Paused: row.Paused, Canceling: row.ParentStatus == lifecycle.StatusCanceling || row.CancelAsked,
+		Paused: c.row.Paused, Canceling: c.row.ParentStatus == lifecycle.StatusCanceling || c.row.CancelAsked,
 		Lists: workflow.Lists{
 			Current: c.inherited.CurrentTasks, Completed: c.inherited.CompletedTasks, Failed: c.inherited.FailedTasks,
 			Skipped: c.inherited.SkippedTasks,
 		},
 	}
-	if from.Variables, err = variables(row.Variables); err != nil {
+	if from.Variables, err = variables(c.row.Variables); err != nil {
 		return err
 	}
 	heads := map[workflow.Child]admission.Head{}
@@ -92,9 +87,9 @@ func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, ro
 			Enforcement: child.Enforcement, Config: child.Config,
 		}
 	}
-	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+	c.facts = newFacts()
 	var h *workflow.Inheritance
-	err = c.withFacts(ctx, plan.Queries(), func(facts workflow.Facts) (err error) {
+	err = c.withFacts(ctx, q, func(facts workflow.Facts) (err error) {
 		h, err = c.source.definition.Inherit(from, facts)
 		return err
 	})
@@ -102,7 +97,7 @@ func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, ro
 	case errors.Is(err, errTooMuch):
 		return err
 	case err != nil:
-		return &readError{fmt.Errorf("take over workflow %d: %w", c.id, err)}
+		return &readError{fmt.Errorf("take over workflow %d: %w", c.row.ID, err)}
 	}
 	c.before, c.inherited.settled, c.inherited.keep = h.State, h.Settled, h.Keep
 	if !from.Canceling {
@@ -110,7 +105,7 @@ func (s *Step) inherit(ctx context.Context, plan *scheduler.Plan, c *advance, ro
 			c.existing = append(c.existing, heads[due])
 		}
 	}
-	again := Request{Workflow: c.id}
+	again := Request{Workflow: c.row.ID}
 	for _, child := range c.inherited.children {
 		if child.Ended && !h.Settled[keyOfChild(child)] {
 			again.Children = append(again.Children, child.Execution)
@@ -152,5 +147,5 @@ func (i *inherited) write(batch *scheduler.Batch, c *advance) {
 	if c.source != nil {
 		source = &c.source.id
 	}
-	batch.Also(store.AdoptWorkflow, c.id, tasks, indexes, executions, settled, source)
+	batch.Also(store.AdoptWorkflow, c.row.ID, tasks, indexes, executions, settled, source)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/lifecycle"
@@ -30,23 +31,13 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 	if len(rows) == 0 || !rows[0].Open || rows[0].State == nil || rows[0].Source == nil {
 		return 0, nil
 	}
-	row := rows[0]
-	c := &advance{
-		id: id, execution: row.Execution, version: row.Version, config: row.Config, created: row.Created, now: row.At,
-		results: map[string]workflow.Result{}, children: map[workflow.Child]any{}, items: map[string]workflow.Slice{},
-	}
+	c := &advance{phase: continues, inputs: inputs{row: rows[0]}, facts: newFacts()}
 	s := NewStep(cfg, NewSources(), nil)
-	if c.before, err = workflow.ParseState(row.State); err != nil {
-		return 0, fmt.Errorf("workflow %d: %w", id, err)
-	}
-	if c.before.Variables, err = variables(row.Variables); err != nil {
+	if err := s.locate(ctx, q, c); err != nil {
 		return 0, fmt.Errorf("workflow %d: %w", id, err)
 	}
 	if c.before.Status != lifecycle.StatusRunning {
 		return 0, nil
-	}
-	if c.source, err = s.sources.get(ctx, q, *row.Source); err != nil {
-		return 0, fmt.Errorf("workflow %d: %w", id, err)
 	}
 	made := 0
 	after := *c.before
@@ -91,39 +82,21 @@ func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *advance, tas
 		if err != nil {
 			return made, err
 		}
-		if starts, err = unmade(ctx, q, c, starts); err != nil {
+		there, err := c.made(ctx, q, starts)
+		if err != nil {
 			return made, err
 		}
+		starts = slices.DeleteFunc(starts, func(start workflow.Start) bool {
+			return slices.ContainsFunc(there, func(row store.ReadMadeTasksRow) bool {
+				return int(row.TaskIndex) == *start.Index
+			})
+		})
 		if err := s.unrollPart(ctx, q, c, starts, faults); err != nil {
 			return made, err
 		}
 		made += len(starts)
 	}
 	return made, nil
-}
-
-// unmade removes existing children.
-func unmade(ctx context.Context, q *store.Queries, c *advance, starts []workflow.Start) ([]workflow.Start, error) {
-	var tasks []string
-	var indexes []int32
-	for _, start := range starts {
-		tasks, indexes = append(tasks, start.Task), append(indexes, int32(*start.Index))
-	}
-	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
-	if err != nil {
-		return nil, fmt.Errorf("find %d children: %w", len(tasks), err)
-	}
-	there := map[int]bool{}
-	for _, row := range rows {
-		there[int(row.TaskIndex)] = true
-	}
-	var left []workflow.Start
-	for _, start := range starts {
-		if !there[*start.Index] {
-			left = append(left, start)
-		}
-	}
-	return left, nil
 }
 
 // unrollPart writes children. A child whose parameters cannot be rendered, or whose secrets cannot
@@ -134,7 +107,7 @@ func (s *Step) unrollPart(
 	if len(starts) == 0 {
 		return nil
 	}
-	ids, err := q.NewExecutionIDs(ctx, int32(len(starts)))
+	ids, err := q.NewIDs(ctx, "execution", int32(len(starts)))
 	if err != nil {
 		return fmt.Errorf("allocate ids for %d executions: %w", len(starts), err)
 	}

@@ -41,29 +41,33 @@ type advanced struct {
 func (s *Step) write(batch *scheduler.Batch) {
 	var starts []begun
 	var states []advanced
-	var settle, children, reopen, enter []int64
+	var ids, settle, children, reopen, enter, listsOf []int64
+	var statuses, results, lists []string
 	var tasks store.InsertTasksParams
-	var gone dropped
+	settled := s.closed
 	for _, c := range s.advances {
-		reopen = append(reopen, c.reopen...)
-		for _, one := range c.settle {
-			settle, children = append(settle, one.task), append(children, one.execution)
-		}
-		if c.enters() {
-			enter = append(enter, c.execution)
+		reopen, settled = append(reopen, c.reopen...), append(settled, c.settle...)
+		if status := c.row.ParentStatus; status == statusRequested || status == lifecycle.StatusScheduling {
+			enter = append(enter, c.row.Execution) // another engine created the workflow and did not continue
 		}
 		if c.inherited != nil {
 			c.inherited.write(batch, c)
 		}
-		if c.plan == nil {
-			continue
-		}
-		if c.begun != nil {
-			starts = append(starts, c.beginning())
+		if c.phase == begins {
+			starts = append(starts, c.begun)
 		}
 		states = append(states, c.state())
 		c.tasks(&tasks)
-		gone.of(c)
+		for _, task := range c.dropped() {
+			listsOf, lists = append(listsOf, c.row.ID), append(lists, task)
+		}
+		if c.ends() {
+			ids, results = append(ids, c.row.Execution), append(results, string(c.result))
+			statuses = append(statuses, string(c.plan.End.Status))
+		}
+	}
+	for _, one := range settled {
+		settle, children = append(settle, one.ID), append(children, one.Execution)
 	}
 	also := func(wanted bool, sql string, args ...any) {
 		if wanted {
@@ -77,22 +81,11 @@ func (s *Step) write(batch *scheduler.Batch) {
 	also(len(reopen) > 0, store.ReopenTasks, reopen)
 	also(len(reopen) > 0, store.FollowRetries, reopen)
 	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Executions, tasks.Workflows, tasks.Tasks, tasks.Indexes)
-	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
+	also(len(lists) > 0, store.DropWorkflowItems, listsOf, lists)
 	for _, c := range s.advances {
 		c.follow(batch)
 	}
-	s.endParents(batch)
-}
-
-func (c *advance) beginning() begun {
-	graph, err := c.source.definition.TaskGraph()
-	if err != nil {
-		graph = json.RawMessage("{}")
-	}
-	return begun{
-		ID: c.id, Execution: c.execution, Definition: c.begun.definition, Source: c.source.id, Graph: graph,
-		Timeout: c.begun.timeout,
-	}
+	also(len(ids) > 0, store.EndWorkflowParents, ids, statuses, results)
 }
 
 // state is the workflow's row after the decision. A workflow that another program ended keeps its
@@ -100,20 +93,20 @@ func (c *advance) beginning() begun {
 func (c *advance) state() advanced {
 	state := c.plan.State
 	row := advanced{
-		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status),
-		Open: !state.Status.Terminal(), WasOpen: c.late == "",
+		ID: c.row.ID, Version: c.row.Version, Variables: text(state.Variables), Status: string(state.Status),
+		Open: !state.Status.Terminal(), WasOpen: c.row.Open,
 		Log: list(c.plan.Log),
 	}
-	if c.late != "" {
-		row.Status = string(c.late)
+	if c.phase == late {
+		row.Status = string(c.row.Status)
 	}
 	if state.Status == lifecycle.StatusCanceling { // as published: only its execution still waits
 		row.Status, row.Error = string(lifecycle.StatusCancelled), "Workflow cancelled"
 	}
 	if c.plan.End != nil {
 		row.Error = c.plan.End.Error
-		if c.parent.status.Terminal() {
-			row.Status = string(c.parent.status)
+		if c.row.ParentStatus.Terminal() {
+			row.Status = string(c.row.ParentStatus)
 		}
 	}
 	row.State, _ = workflow.MarshalState(state)
@@ -138,13 +131,6 @@ func list(names []string) []string {
 	return names
 }
 
-// enters reports whether the execution of the workflow must still become running: another engine
-// created the workflow and did not continue.
-func (c *advance) enters() bool {
-	return c.plan != nil && c.begun == nil &&
-		(c.parent.status == statusRequested || c.parent.status == lifecycle.StatusScheduling)
-}
-
 // tasks adds the new children to the open tasks.
 func (c *advance) tasks(to *store.InsertTasksParams) {
 	for i, b := range c.newExecutions {
@@ -152,18 +138,15 @@ func (c *advance) tasks(to *store.InsertTasksParams) {
 		if start.Index != nil {
 			index = int32(*start.Index)
 		}
-		to.Workflows, to.Tasks = append(to.Workflows, c.id), append(to.Tasks, start.Task)
+		to.Workflows, to.Tasks = append(to.Workflows, c.row.ID), append(to.Tasks, start.Task)
 		to.Indexes, to.Executions = append(to.Indexes, index), append(to.Executions, b.ID)
 	}
 }
 
 // follow queues the statements of one workflow.
 func (c *advance) follow(batch *scheduler.Batch) {
-	if c.plan == nil {
-		return
-	}
 	for _, kept := range c.plan.Keep {
-		batch.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
+		batch.Also(store.KeepWorkflowItems, c.row.ID, kept.Task, text(kept.Items))
 	}
 	if v := c.secrets; len(v.JsonPaths) > 0 {
 		batch.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs,
@@ -179,40 +162,25 @@ func (c *advance) follow(batch *scheduler.Batch) {
 		if c.plan.End != nil {
 			reason = c.plan.End.Error
 		}
-		batch.Also(store.StopTasks, reason, c.id, c.plan.Stop, c.plan.StopUnstarted)
+		batch.Also(store.StopTasks, reason, c.row.ID, c.plan.Stop, c.plan.StopUnstarted)
 	}
 }
 
 // stops reports whether the batch requests the end of tasks.
 func (s *Step) stops() bool {
-	return slices.ContainsFunc(s.advances, func(c *advance) bool { return c.plan != nil && len(c.plan.Stop) > 0 })
+	return slices.ContainsFunc(s.advances, func(c *advance) bool { return len(c.plan.Stop) > 0 })
 }
 
-// endParents ends the executions of ended workflows, unless another program has ended them.
-func (s *Step) endParents(batch *scheduler.Batch) {
-	var ids []int64
-	var statuses, results []string
-	for _, c := range s.advances {
-		if c.ends() {
-			ids, results = append(ids, c.execution), append(results, string(c.result))
-			statuses = append(statuses, string(c.plan.End.Status))
-		}
-	}
-	if len(ids) > 0 {
-		batch.Also(store.EndWorkflowParents, ids, statuses, results)
-	}
-}
-
-// ends reports whether the batch ends the execution of the workflow.
+// ends reports whether the batch ends the execution of the workflow, unless another program has ended it.
 func (c *advance) ends() bool {
-	return c.plan != nil && c.plan.End != nil && !c.parent.status.Terminal()
+	return c.plan.End != nil && !c.row.ParentStatus.Terminal()
 }
 
 // announce sends the end of a workflow and its new inquiries.
 func (c *advance) announce(batch *scheduler.Batch) {
 	if c.ends() {
 		batch.Announce(store.ReadOutcomesRow{
-			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,
+			ID: c.row.Execution, Action: &c.row.Action, ActionRef: c.row.ActionRef, Status: c.plan.End.Status,
 			Result: c.result, FinishedAt: batch.Now(),
 		})
 	}
@@ -225,21 +193,17 @@ func (c *advance) announce(batch *scheduler.Batch) {
 	}
 }
 
-// dropped are lists of ended tasks.
-type dropped struct {
-	workflows []int64
-	tasks     []string
-}
-
-func (d *dropped) of(c *advance) {
+// dropped names the tasks whose stored lists are not needed any more.
+func (c *advance) dropped() (tasks []string) {
 	if c.before == nil || c.source == nil {
-		return
+		return nil
 	}
 	for _, task := range c.source.definition.All() {
 		before, after := c.before.Tasks[task.Name], c.plan.State.Tasks[task.Name]
 		kept := before != nil && before.Next < before.Total && task.WithItems != nil
 		if kept && after != nil && (after.Next >= after.Total || after.Status.Ended()) {
-			d.workflows, d.tasks = append(d.workflows, c.id), append(d.tasks, task.Name)
+			tasks = append(tasks, task.Name)
 		}
 	}
+	return tasks
 }

@@ -220,7 +220,7 @@ func (r *measuring) readFailures(ctx context.Context, tx *store.Tx, rows []store
 	for i := range rows {
 		actions[i] = rows[i].ActionRef
 	}
-	said, err := tx.AlertActionReasons(ctx, monitor.ReasonScan, actions)
+	said, err := tx.MonitorFailReasons(ctx, actions, monitor.ReasonScan, 0)
 	if err != nil {
 		return fmt.Errorf("ask why: %w", err)
 	}
@@ -237,7 +237,7 @@ func (r *measuring) readFailures(ctx context.Context, tx *store.Tx, rows []store
 }
 
 // commonest is the most frequent reason of an action's failures, ignoring numbers.
-func commonest(said []store.AlertActionReasonsRow, action string) string {
+func commonest(said []store.MonitorFailReasonsRow, action string) string {
 	counts, example := map[string]int64{}, map[string]string{}
 	best := ""
 	for _, r := range said {

@@ -45,15 +45,15 @@ type executionBody struct {
 	Created     time.Time        `json:"created"`
 	Updated     time.Time        `json:"updated"`
 
-	PermissionSetRefs       []string        `json:"permission_set_refs,omitempty"`
-	ArtifactRetentionPolicy string          `json:"artifact_retention_policy,omitempty"`
-	ArtifactRetentionLimit  *int32          `json:"artifact_retention_limit,omitempty"`
-	WorkerSelector          json.RawMessage `json:"worker_selector,omitempty"`
-	WorkerTolerations       json.RawMessage `json:"worker_tolerations,omitempty"`
-	WorkerAffinity          json.RawMessage `json:"worker_affinity,omitempty"`
-	OriginalExecution       *int64          `json:"original_execution,omitempty"`
-	StartedAt               *time.Time      `json:"started_at,omitempty"`
-	WorkflowTask            json.RawMessage `json:"workflow_task,omitempty"`
+	PermissionSetRefs       []string                     `json:"permission_set_refs,omitempty"`
+	ArtifactRetentionPolicy *store.ArtifactRetentionEnum `json:"artifact_retention_policy,omitempty"`
+	ArtifactRetentionLimit  *int32                       `json:"artifact_retention_limit,omitempty"`
+	WorkerSelector          json.RawMessage              `json:"worker_selector,omitempty"`
+	WorkerTolerations       json.RawMessage              `json:"worker_tolerations,omitempty"`
+	WorkerAffinity          json.RawMessage              `json:"worker_affinity,omitempty"`
+	OriginalExecution       *int64                       `json:"original_execution,omitempty"`
+	StartedAt               *time.Time                   `json:"started_at,omitempty"`
+	WorkflowTask            json.RawMessage              `json:"workflow_task,omitempty"`
 }
 
 // summaryBody is an execution in a list.
@@ -140,7 +140,7 @@ func (s *Server) awaitLarge(ctx context.Context, kind string, id int64) error {
 }
 
 func (s *Server) executionOf(r *http.Request, id int64) (executionBody, error) {
-	row, err := s.deps.Published.Store.PublishedExecution(r.Context(), id)
+	row, err := s.deps.Published.Store.GetExecution(r.Context(), id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return executionBody{}, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
 	}

@@ -157,7 +157,7 @@ func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) 
 		}
 	}
 	pipe := tx.Pipeline()
-	pipe.Exec(store.CancelLock, acting)
+	pipe.Exec(store.LockForChange, acting)
 	facts := store.Many[store.CancelFactsRow](pipe, store.CancelFacts, p.request.StaleAfter.Seconds(), acting)
 	if err := pipe.Send(ctx); err != nil {
 		return fmt.Errorf("lock %d executions to cancel: %w", len(acting), err)

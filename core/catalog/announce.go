@@ -22,7 +22,7 @@ func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pr
 	if len(done)+len(pruned) == 0 {
 		return nil
 	}
-	now, err := tx.ControlNow(ctx)
+	now, err := tx.Now(ctx)
 	if err != nil {
 		return fmt.Errorf("read the clock: %w", err)
 	}

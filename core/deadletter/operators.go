@@ -26,6 +26,7 @@ const (
 	Released  = "released"  // the engine processed a lost report
 	Requeued  = "requeued"  // an operator sent the message again, or repeated the execution
 	Discarded = "discarded" // an operator ignored it
+	reopened  = "reopened"  // only in the evidence: it is open again
 	Purged    = "purged"    // Discarded, as earlier versions wrote it for many at once
 	Sent      = "sent"      // an operator sent the message to another destination
 	PutBack   = "put_back"  // an operator returned it to the queue it was taken from
@@ -229,7 +230,9 @@ func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error
 // DiscardMany is Discard for many dead letters. It skips decided ones, and returns the newly
 // decided ones.
 func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
-	discarded, err := tx.DiscardDeadLetters(ctx, by, note, ids)
+	discarded, err := tx.DecideDeadLetters(ctx, store.DecideDeadLettersParams{
+		Ids: ids, Decision: Discarded, DecidedBy: by, Note: note, Among: []string{""},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("discard %d dead letters: %w", len(ids), err)
 	}
@@ -238,13 +241,13 @@ func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string
 
 // Reopen makes discarded dead letters wait again, and returns them. It leaves the others unchanged.
 func Reopen(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
-	reopened, err := tx.ReopenDeadLetters(ctx, store.ReopenDeadLettersParams{
-		Ids: ids, DecidedBy: by, Note: note, Decisions: []string{Discarded, Purged},
+	opened, err := tx.DecideDeadLetters(ctx, store.DecideDeadLettersParams{
+		Ids: ids, Decision: reopened, DecidedBy: by, Note: note, Among: []string{Discarded, Purged},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reopen %d dead letters: %w", len(ids), err)
 	}
-	return reopened, nil
+	return opened, nil
 }
 
 func lock(ctx context.Context, tx *store.Tx, id int64) (store.LockDeadLetterRow, error) {
@@ -278,8 +281,10 @@ func undecided(row store.LockDeadLetterRow) error {
 }
 
 func decidedBy(ctx context.Context, tx *store.Tx, id int64, decision, by, note string) error {
-	params := store.DecideDeadLetterParams{ID: id, Decision: decision, DecidedBy: by, Note: note}
-	if _, err := tx.DecideDeadLetter(ctx, params); err != nil {
+	_, err := tx.DecideDeadLetters(ctx, store.DecideDeadLettersParams{
+		Ids: []int64{id}, Decision: decision, DecidedBy: by, Note: note, Among: []string{},
+	})
+	if err != nil {
 		return fmt.Errorf("decide dead letter %d as %s: %w", id, decision, err)
 	}
 	return nil

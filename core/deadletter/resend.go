@@ -172,15 +172,15 @@ func Refused(ctx context.Context, tx *store.Tx, m outbox.Message, tries int, rea
 	}
 	detail := clean(bounded(fmt.Sprintf("the broker did not accept it for %s: %s",
 		phrase.Destination(m.Exchange, m.RoutingKey), reason)))
-	reopened, err := tx.ReopenDeadLetters(ctx, store.ReopenDeadLettersParams{
-		Ids: []int64{id}, DecidedBy: outboxName, Note: detail,
-		Decisions: []string{Requeued, Sent, PutBack},
+	opened, err := tx.DecideDeadLetters(ctx, store.DecideDeadLettersParams{
+		Ids: []int64{id}, Decision: reopened, DecidedBy: outboxName, Note: detail,
+		Among: []string{Requeued, Sent, PutBack},
 	})
-	if err == nil && len(reopened) > 0 {
+	if err == nil && len(opened) > 0 {
 		err = tx.DetailDeadLetter(ctx, detail, id)
 	}
 	if err != nil {
 		return false, fmt.Errorf("reopen dead letter %d: %w", id, err)
 	}
-	return len(reopened) > 0, nil
+	return len(opened) > 0, nil
 }

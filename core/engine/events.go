@@ -30,7 +30,7 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 			result, err := matcher.Match(ctx, ids)
 			return result.Missing, err
 		},
-		deleted: e.query.DeletedEvents,
+		deleted: e.deletedFrom("event"),
 	})
 	enforcements := e.newEnforcements()
 	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit,
@@ -43,6 +43,11 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	e.services.Add("event sweep", sweep)
 }
 
+// deletedFrom returns a function that finds the deleted ones among ids of a table.
+func (e *Engine) deletedFrom(table string) func(context.Context, []int64) ([]int64, error) {
+	return func(ctx context.Context, ids []int64) ([]int64, error) { return e.query.DeletedIDs(ctx, ids, table) }
+}
+
 // maxEnforcements bounds the enforcements of one batch.
 const maxEnforcements = 100
 
@@ -52,7 +57,7 @@ const maxEnforcements = 100
 func (e *Engine) newEnforcements() *inbox {
 	b := &inbox{
 		queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
-		most: maxEnforcements, deleted: e.query.DeletedEnforcements,
+		most: maxEnforcements, deleted: e.deletedFrom("enforcement"),
 	}
 	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {

@@ -175,7 +175,7 @@ func holderLines(title string, h *monitor.Holders) []string {
 
 // workerText names the worker, its health and the age of its heartbeat.
 func workerText(h *monitor.Holder) string {
-	name := cmp.Or(h.WorkerName, fmt.Sprintf("worker %d", *h.WorkerID))
+	name := monitor.WorkerName(h.WorkerID, h.WorkerName)
 	switch {
 	case h.Health == "":
 		return name + " (not registered any more)"

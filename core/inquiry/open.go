@@ -70,7 +70,7 @@ func (o *Opening) prepare(ctx context.Context, q *store.Queries) error {
 	if len(o.Questions) == 0 {
 		return nil
 	}
-	ids, err := q.NewInquiryIDs(ctx, int32(len(o.Questions)))
+	ids, err := q.NewIDs(ctx, "inquiry", int32(len(o.Questions)))
 	if err != nil {
 		return fmt.Errorf("allocate ids for %d inquiries: %w", len(o.Questions), err)
 	}

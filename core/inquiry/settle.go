@@ -59,7 +59,7 @@ func lockExecutions(ctx context.Context, tx *store.Tx, executions []int64) error
 	if len(executions) == 0 {
 		return nil
 	}
-	if err := tx.LockAskingExecutions(ctx, executions); err != nil {
+	if err := tx.LockForChange(ctx, executions); err != nil {
 		return fmt.Errorf("lock %d executions that ask: %w", len(executions), err)
 	}
 	return nil

@@ -66,14 +66,14 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []Waited, esti
 	}
 	p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
 	for _, l := range q.lanes {
-		p.Lanes, p.Heads = append(p.Lanes, l.number), append(p.Heads, l.head)
+		p.Lanes, p.Places = append(p.Lanes, l.number), append(p.Places, l.head)
 	}
 	rows, err := tx.ViewAges(ctx, p)
 	if err != nil {
 		return nil, false, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
 	}
-	for _, age := range rows {
-		list = append(list, Waited{Since: Seconds(age), Weight: 1})
+	for _, r := range rows {
+		list = append(list, Waited{Lane: r.Lane, Since: Seconds(r.Age), Weight: 1})
 	}
 	return list, false, nil
 }
@@ -81,7 +81,7 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []Waited, esti
 // ProbeWaits reads the waits of some hundred executions, spread evenly over the places of each lane.
 func ProbeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]Waited, error) {
 	lanes, places := probes(q)
-	rows, err := tx.ViewAgeProbes(ctx, lanes, places, q.ID)
+	rows, err := tx.ViewAges(ctx, store.ViewAgesParams{Lanes: lanes, Places: places, State: q.ID, Bound: 1})
 	if err != nil {
 		return nil, fmt.Errorf("probe how long those in queue %d have waited: %w", q.ID, err)
 	}

@@ -55,7 +55,7 @@ func recentEnds(ctx context.Context, tx *store.Tx, o *Counts) error {
 	r.Completed.Value, r.Failed.Value, r.Timeout.Value = ends.Completed, ends.Failed, ends.Timeout
 	r.Cancelled.Value, r.Abandoned.Value = ends.Cancelled, ends.Abandoned
 	r.FailedLastMinute = &Count{Value: ends.FailedInMinute}
-	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, RecentWindow.Seconds())
+	reasons, err := tx.MonitorFailReasons(ctx, []string{}, ReasonScan, RecentWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("read why executions failed: %w", err)
 	}

@@ -43,15 +43,7 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, most in
 }
 
 func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape, most int32) error {
-	var r store.MonitorExecutionRestRow
-	var err error
-	if s.Ours {
-		r, err = tx.MonitorExecutionRest(ctx, most, d.ID)
-	} else {
-		var published store.MonitorPublishedRestRow
-		published, err = tx.MonitorPublishedRest(ctx, most, d.ID)
-		r = store.MonitorExecutionRestRow(published)
-	}
+	r, err := tx.MonitorExecutionRest(ctx, most, d.ID)
 	if err != nil {
 		return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
 	}

@@ -235,19 +235,10 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
 			Parent: q.parent, Before: q.before, Floor: q.floor, Statuses: q.allowed(), Rising: q.rising, Page: q.page,
 		})
-	case !q.shape.Ours:
-		arg := store.MonitorPublishedIDsParams{
+	case !q.shape.Ours || len(q.ended) == 0 && len(q.live) == 0:
+		arg := store.MonitorNewestParams{
 			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
 			Statuses: q.allowed(), Page: q.page,
-		}
-		if q.rising {
-			return tx.MonitorPublishedOldest(ctx, store.MonitorPublishedOldestParams(arg))
-		}
-		return tx.MonitorPublishedIDs(ctx, arg)
-	case len(q.ended) == 0 && len(q.live) == 0:
-		arg := store.MonitorNewestParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern,
-			Worker: q.worker, Page: q.page,
 		}
 		if q.rising {
 			return tx.MonitorOldest(ctx, store.MonitorOldestParams(arg))

@@ -137,6 +137,30 @@ type Inquiry struct {
 // Open reports whether it waits for an answer.
 func (i *Inquiry) Open() bool { return i.Status == InquiryPending }
 
+// For names who may answer.
+func (i *Inquiry) For() string {
+	switch {
+	case i.AssignedTo == nil:
+		return "anybody"
+	case i.Assignee == "":
+		return "identity " + strconv.FormatInt(*i.AssignedTo, 10)
+	default:
+		return i.Assignee
+	}
+}
+
+// AskedBy is the task with its workflow, or the action.
+func (i *Inquiry) AskedBy() string {
+	switch {
+	case i.WorkflowRef == "":
+		return i.ActionRef
+	case i.Task == "":
+		return i.ActionRef + " for " + i.WorkflowRef
+	default:
+		return i.Task + " of " + i.WorkflowRef
+	}
+}
+
 // InquiryFault is an inquiry that could not be opened.
 type InquiryFault struct {
 	Execution int64     `json:"execution"`

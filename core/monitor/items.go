@@ -481,7 +481,7 @@ func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.
 	if len(rows) > 0 {
 		return rows[0], nil
 	}
-	refs, err := tx.ViewActionRefs(ctx, hintRefs)
+	refs, err := tx.ActionRefs(ctx, hintRefs)
 	if err != nil {
 		refs = nil // a failed hint is no second error
 	}

@@ -109,7 +109,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 	known, asked := m.shape, m.shapeAt
 	m.mu.Unlock()
 	if !asked.IsZero() && time.Since(asked) < shapeTTL {
-		at, err := tx.MonitorNow(ctx)
+		at, err := tx.Now(ctx)
 		if err != nil {
 			return Shape{}, time.Time{}, fmt.Errorf("read the database's time: %w", err)
 		}

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -143,6 +144,14 @@ const (
 // RestartText says how often a worker was restarted, and what was lost.
 func RestartText(restarts, abandoned int64) string {
 	return fmt.Sprintf("restarted %d times in 10 min, abandoned %d", restarts, abandoned)
+}
+
+// WorkerName is the name of a worker, or its id while the name is unknown.
+func WorkerName(id *int64, name string) string {
+	if id == nil {
+		return "-"
+	}
+	return cmp.Or(name, "worker "+strconv.FormatInt(*id, 10))
 }
 
 // WorkerHealth is the strictest of what heartbeat, queue and row of a worker say.

@@ -61,3 +61,17 @@ func (f SpanFlag) Set(text string) error {
 
 // Type names the kind of value in help texts.
 func (SpanFlag) Type() string { return "duration" }
+
+// Short writes a duration in its largest unit only: 41s, 14m, 9h, 3d.
+func Short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(max(0, int(d.Seconds()))) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	default:
+		return strconv.Itoa(int(d.Hours())/24) + "d"
+	}
+}

@@ -18,16 +18,9 @@ func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	arg := store.FindLostRequestsParams{
 		OlderThan: age.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
+		ByStatus: s.adopted,
 	}
-	var row store.FindLostRequestsRow
-	var err error
-	if s.adopted {
-		var found store.FindLostRequestsByStatusRow
-		found, err = tx.FindLostRequestsByStatus(ctx, store.FindLostRequestsByStatusParams(arg))
-		row = store.FindLostRequestsRow(found)
-	} else {
-		row, err = tx.FindLostRequests(ctx, arg)
-	}
+	row, err := tx.FindLostRequests(ctx, arg)
 	if err != nil {
 		return nil, fmt.Errorf("find lost requests: %w", err)
 	}

@@ -59,7 +59,7 @@ func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	ids, err := p.scheduler.store.NewExecutionIDs(ctx, int32(n))
+	ids, err := p.scheduler.store.NewIDs(ctx, "execution", int32(n))
 	if err != nil {
 		return nil, fmt.Errorf("reserve ids for %d executions: %w", n, err)
 	}

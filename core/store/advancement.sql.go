@@ -323,30 +323,6 @@ func (q *Queries) LockWorkflows(ctx context.Context, ids []int64) ([]LockWorkflo
 	return items, nil
 }
 
-const NewWorkflowIDs = `-- name: NewWorkflowIDs :many
-SELECT nextval(pg_get_serial_sequence('workflow_execution', 'id'))::bigint AS id FROM generate_series(1, $1::int)
-`
-
-func (q *Queries) NewWorkflowIDs(ctx context.Context, n int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, NewWorkflowIDs, n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const OpenWorkflowsOf = `-- name: OpenWorkflowsOf :many
 SELECT w.id::bigint AS id FROM workflow_execution w WHERE w.execution = ANY ($1::bigint[]) AND w.open ORDER BY w.id
 `
@@ -573,31 +549,45 @@ func (q *Queries) ReadSettledTasks(ctx context.Context, workflow int64, tasks []
 }
 
 const ReadTaskResults = `-- name: ReadTaskResults :many
-SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
+SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
-FROM (SELECT unnest($1::bigint[]) AS workflow, unnest($2::text[]) AS task) r
-JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
+FROM (SELECT unnest($1::text[]) AS task, unnest($2::int[]) AS first, unnest($3::int[]) AS last) r
+CROSS JOIN LATERAL (
+    SELECT x.task_name, x.task_index, x.execution_id FROM workflow_task_dispatch x
+    WHERE x.workflow_execution = $4::bigint AND x.task_name = r.task
+      AND coalesce(x.task_index, -1) BETWEEN r.first AND r.last
+    OFFSET 0
+) d
 JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
 LEFT JOIN inquiry_fault f ON f.execution = e.id
-ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1)
 `
 
-type ReadTaskResultsRow struct {
-	WorkflowExecution int64
-	TaskName          string
-	TaskIndex         int32
-	Execution         int64
-	Status            lifecycle.Status
-	Result            []byte
-	Response          []byte
-	Asked             string
-	Fault             string
+type ReadTaskResultsParams struct {
+	Tasks    []string
+	Firsts   []int32
+	Lasts    []int32
+	Workflow int64
 }
 
-// The results of the children of tasks, in the order of their items.
-func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks []string) ([]ReadTaskResultsRow, error) {
-	rows, err := q.db.Query(ctx, ReadTaskResults, workflows, tasks)
+type ReadTaskResultsRow struct {
+	TaskName  string
+	TaskIndex int32
+	Execution int64
+	Result    []byte
+	Response  []byte
+	Asked     string
+	Fault     string
+}
+
+// The results of children of tasks, each from a first to a last index. The child of a task without a list has -1.
+func (q *Queries) ReadTaskResults(ctx context.Context, arg ReadTaskResultsParams) ([]ReadTaskResultsRow, error) {
+	rows, err := q.db.Query(ctx, ReadTaskResults,
+		arg.Tasks,
+		arg.Firsts,
+		arg.Lasts,
+		arg.Workflow,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -606,11 +596,9 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 	for rows.Next() {
 		var i ReadTaskResultsRow
 		if err := rows.Scan(
-			&i.WorkflowExecution,
 			&i.TaskName,
 			&i.TaskIndex,
 			&i.Execution,
-			&i.Status,
 			&i.Result,
 			&i.Response,
 			&i.Asked,

@@ -7,68 +7,7 @@ package store
 
 import (
 	"context"
-
-	"github.com/attune-go/attune/core/lifecycle"
 )
-
-const ReadChildResults = `-- name: ReadChildResults :many
-SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
-       coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
-FROM (SELECT unnest($1::text[]) AS task, unnest($2::int[]) AS index) r
-CROSS JOIN LATERAL (
-    SELECT x.workflow_execution, x.task_name, x.task_index, x.execution_id FROM workflow_task_dispatch x
-    WHERE x.workflow_execution = $3::bigint AND x.task_name = r.task
-      AND coalesce(x.task_index, -1) = ANY (ARRAY[r.index, CASE WHEN r.index = 0 THEN -1 ELSE r.index END])
-    OFFSET 0
-) d
-JOIN execution e ON e.id = d.execution_id
-LEFT JOIN inquiry q ON q.execution = e.id
-LEFT JOIN inquiry_fault f ON f.execution = e.id
-`
-
-type ReadChildResultsRow struct {
-	WorkflowExecution int64
-	TaskName          string
-	TaskIndex         int32
-	Execution         int64
-	Status            lifecycle.Status
-	Result            []byte
-	Response          []byte
-	Asked             string
-	Fault             string
-}
-
-// ReadTaskResults for single children, whatever else their task has. The child of a task without a
-// list has no index; its index is passed as 0.
-func (q *Queries) ReadChildResults(ctx context.Context, tasks []string, indexes []int32, workflow int64) ([]ReadChildResultsRow, error) {
-	rows, err := q.db.Query(ctx, ReadChildResults, tasks, indexes, workflow)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadChildResultsRow
-	for rows.Next() {
-		var i ReadChildResultsRow
-		if err := rows.Scan(
-			&i.WorkflowExecution,
-			&i.TaskName,
-			&i.TaskIndex,
-			&i.Execution,
-			&i.Status,
-			&i.Result,
-			&i.Response,
-			&i.Asked,
-			&i.Fault,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
 
 const SizeOfTaskResults = `-- name: SizeOfTaskResults :one
 

@@ -10,47 +10,6 @@ import (
 	"time"
 )
 
-const AlertActionReasons = `-- name: AlertActionReasons :many
-SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
-FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.action_ref, e.result FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.action_ref = ANY ($2::text[])
-GROUP BY 1, 2
-`
-
-type AlertActionReasonsRow struct {
-	ActionRef string
-	Reason    string
-	N         int64
-}
-
-// The errors of the newest badly ended executions, by action.
-func (q *Queries) AlertActionReasons(ctx context.Context, bound int64, actions []string) ([]AlertActionReasonsRow, error) {
-	rows, err := q.db.Query(ctx, AlertActionReasons, bound, actions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AlertActionReasonsRow
-	for rows.Next() {
-		var i AlertActionReasonsRow
-		if err := rows.Scan(&i.ActionRef, &i.Reason, &i.N); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const AlertDeadLetters = `-- name: AlertDeadLetters :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT $1::bigint) b)::bigint AS recent

@@ -191,17 +191,6 @@ func (q *Queries) CancelFollowers(ctx context.Context, ids []int64) error {
 	return err
 }
 
-const CancelLock = `-- name: CancelLock :exec
-SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e
-`
-
-// Locks the rows. The next statement reads them: it sees everything that was committed while this
-// one waited.
-func (q *Queries) CancelLock(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, CancelLock, ids)
-	return err
-}
-
 const CancelLockWorkflows = `-- name: CancelLockWorkflows :exec
 SELECT id FROM workflow_execution WHERE execution = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE
 `
@@ -363,6 +352,17 @@ func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]F
 		return nil, err
 	}
 	return items, nil
+}
+
+const LockForChange = `-- name: LockForChange :exec
+SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e
+`
+
+// Locks the rows. The next statement reads them: it sees everything that was committed while this
+// one waited.
+func (q *Queries) LockForChange(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, LockForChange, ids)
+	return err
 }
 
 const NoteCancels = `-- name: NoteCancels :exec

@@ -389,17 +389,6 @@ func (q *Queries) ControlMoveStates(ctx context.Context, ids []int64) ([]int64, 
 	return items, nil
 }
 
-const ControlNow = `-- name: ControlNow :one
-SELECT now()::timestamptz AS now
-`
-
-func (q *Queries) ControlNow(ctx context.Context) (time.Time, error) {
-	row := q.db.QueryRow(ctx, ControlNow)
-	var now time.Time
-	err := row.Scan(&now)
-	return now, err
-}
-
 const ControlPage = `-- name: ControlPage :many
 SELECT r.state_id::bigint AS state_id, q.execution_id, q.lane, q.queue_order, coalesce(e.action, 0)::bigint AS action, e.action_ref
 FROM (
@@ -1341,15 +1330,6 @@ func (q *Queries) RepairStats(ctx context.Context, actions []int64) ([]RepairSta
 		return nil, err
 	}
 	return items, nil
-}
-
-const RepairTakeLost = `-- name: RepairTakeLost :exec
-DELETE FROM lost_holder WHERE id = ANY ($1::bigint[])
-`
-
-func (q *Queries) RepairTakeLost(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, RepairTakeLost, ids)
-	return err
 }
 
 const UpdateAudit = `-- name: UpdateAudit :exec

@@ -75,59 +75,37 @@ func (q *Queries) DeadLetterRouteWorkers(ctx context.Context, bound int64) ([]in
 	return items, nil
 }
 
-const DecideDeadLetter = `-- name: DecideDeadLetter :execrows
+const DecideDeadLetters = `-- name: DecideDeadLetters :many
 UPDATE dead_letter d
-SET decision = $1::text, decided_by = $2::text, decided_at = now(),
+SET decision = nullif($1::text, 'reopened'),
+    decided_by = CASE WHEN $1::text <> 'reopened' THEN $2::text END,
+    decided_at = CASE WHEN $1::text <> 'reopened' THEN now() END,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', $1::text, 'by', $2::text, 'at', now(), 'note', nullif($3::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id = $4
-`
-
-type DecideDeadLetterParams struct {
-	Decision  string
-	DecidedBy string
-	Note      string
-	ID        int64
-}
-
-// Stores an operator's decision. The earlier decision is kept with the evidence.
-func (q *Queries) DecideDeadLetter(ctx context.Context, arg DecideDeadLetterParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DecideDeadLetter,
-		arg.Decision,
-		arg.DecidedBy,
-		arg.Note,
-		arg.ID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const DetailDeadLetter = `-- name: DetailDeadLetter :exec
-UPDATE dead_letter SET detail = $1::text WHERE id = $2
-`
-
-// Says why a dead letter waits again. Operators reopen dead letters without the right to this.
-func (q *Queries) DetailDeadLetter(ctx context.Context, detail string, iD int64) error {
-	_, err := q.db.Exec(ctx, DetailDeadLetter, detail, iD)
-	return err
-}
-
-const DiscardDeadLetters = `-- name: DiscardDeadLetters :many
-UPDATE dead_letter d
-SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'discarded', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) ORDER BY o.id FOR UPDATE)
-  AND d.decision IS NULL
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($4::bigint[]) ORDER BY o.id FOR UPDATE)
+  AND (cardinality($5::text[]) = 0 OR coalesce(d.decision, '') = ANY ($5::text[]))
 RETURNING d.id
 `
 
-// Stores an operator's discard of many. Only open ones change.
-func (q *Queries) DiscardDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, DiscardDeadLetters, decidedBy, note, ids)
+type DecideDeadLettersParams struct {
+	Decision  string
+	DecidedBy string
+	Note      string
+	Ids       []int64
+	Among     []string
+}
+
+// Stores an operator's decision about dead letters with one of these decisions, empty for open ones; without any, about
+// all. 'reopened' opens them. The earlier decision is kept with the evidence.
+func (q *Queries) DecideDeadLetters(ctx context.Context, arg DecideDeadLettersParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DecideDeadLetters,
+		arg.Decision,
+		arg.DecidedBy,
+		arg.Note,
+		arg.Ids,
+		arg.Among,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +122,16 @@ func (q *Queries) DiscardDeadLetters(ctx context.Context, decidedBy string, note
 		return nil, err
 	}
 	return items, nil
+}
+
+const DetailDeadLetter = `-- name: DetailDeadLetter :exec
+UPDATE dead_letter SET detail = $1::text WHERE id = $2
+`
+
+// Says why a dead letter waits again. Operators reopen dead letters without the right to this.
+func (q *Queries) DetailDeadLetter(ctx context.Context, detail string, iD int64) error {
+	_, err := q.db.Exec(ctx, DetailDeadLetter, detail, iD)
+	return err
 }
 
 const ForgetDeadLetterPrint = `-- name: ForgetDeadLetterPrint :exec
@@ -443,50 +431,6 @@ func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterPara
 		arg.DecidedBy,
 		arg.Detail,
 		arg.Evidence,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ReopenDeadLetters = `-- name: ReopenDeadLetters :many
-UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
-        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) ORDER BY o.id FOR UPDATE)
-  AND d.decision = ANY ($4::text[])
-RETURNING d.id
-`
-
-type ReopenDeadLettersParams struct {
-	DecidedBy string
-	Note      string
-	Ids       []int64
-	Decisions []string
-}
-
-// Reopens dead letters with one of these decisions, which is kept with the evidence.
-func (q *Queries) ReopenDeadLetters(ctx context.Context, arg ReopenDeadLettersParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ReopenDeadLetters,
-		arg.DecidedBy,
-		arg.Note,
-		arg.Ids,
-		arg.Decisions,
 	)
 	if err != nil {
 		return nil, err

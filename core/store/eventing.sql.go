@@ -104,39 +104,14 @@ func (q *Queries) CreatedEnforcements(ctx context.Context, events []int64) ([]Cr
 	return items, nil
 }
 
-const DeletedEnforcements = `-- name: DeletedEnforcements :many
+const DeletedIDs = `-- name: DeletedIDs :many
 SELECT i.id::bigint AS id FROM (SELECT unnest($1::bigint[]) AS id) i
-WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('enforcement', 'id')::regclass), 0)
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence($2::text, 'id')::regclass), 0)
 `
 
-func (q *Queries) DeletedEnforcements(ctx context.Context, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, DeletedEnforcements, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeletedEvents = `-- name: DeletedEvents :many
-SELECT i.id::bigint AS id FROM (SELECT unnest($1::bigint[]) AS id) i
-WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('event', 'id')::regclass), 0)
-`
-
-// The ids without a row that had one: the sequence is past them.
-func (q *Queries) DeletedEvents(ctx context.Context, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, DeletedEvents, ids)
+// The ids of a table without a row that had one: the sequence is past them.
+func (q *Queries) DeletedIDs(ctx context.Context, ids []int64, of string) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DeletedIDs, ids, of)
 	if err != nil {
 		return nil, err
 	}
@@ -419,31 +394,6 @@ func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) ([]I
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const KnownTriggers = `-- name: KnownTriggers :many
-SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
-`
-
-// For a hint about an unknown ref; read only then.
-func (q *Queries) KnownTriggers(ctx context.Context, page int32) ([]string, error) {
-	rows, err := q.db.Query(ctx, KnownTriggers, page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var ref string
-		if err := rows.Scan(&ref); err != nil {
-			return nil, err
-		}
-		items = append(items, ref)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -7,12 +7,10 @@ package store
 
 import (
 	"context"
-	"time"
-
-	"github.com/attune-go/attune/core/lifecycle"
 )
 
 const GetExecution = `-- name: GetExecution :one
+
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
@@ -21,6 +19,11 @@ SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforceme
 FROM execution e WHERE e.id = $1
 `
 
+// Executions. Statements that change a status name the statuses that they change; zero rows mean
+// that another program decided first.
+//
+// Lists are paged by key, newest first: pass the last id, or the largest bigint for the first page.
+// Always write e.finished_status: on an adopted schema it is a function of the row.
 func (q *Queries) GetExecution(ctx context.Context, id int64) (Execution, error) {
 	row := q.db.QueryRow(ctx, GetExecution, id)
 	var i Execution
@@ -110,122 +113,6 @@ func (q *Queries) GetExecutions(ctx context.Context, ids []int64) ([]Execution, 
 			&i.FinishedAt,
 			&i.Priority,
 			&i.AdmittedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const InsertExecution = `-- name: InsertExecution :one
-
-INSERT INTO execution (action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs,
-                       worker_selector, worker_tolerations, worker_affinity, workflow_task,
-                       retry_count, max_retries, retry_reason, original_execution)
-VALUES ($1, $2, $3, $4, $5,
-        $6, $7, coalesce($8::text[], '{}'),
-        $9, $10, $11,
-        $12, $13, $14, $15,
-        $16)
-RETURNING id, created, updated
-`
-
-type InsertExecutionParams struct {
-	Action            *int64
-	ActionRef         string
-	Config            []byte
-	EnvVars           []byte
-	Parent            *int64
-	Enforcement       *int64
-	Executor          *int64
-	PermissionSetRefs []string
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	WorkflowTask      []byte
-	RetryCount        int32
-	MaxRetries        *int32
-	RetryReason       *string
-	OriginalExecution *int64
-}
-
-type InsertExecutionRow struct {
-	ID      int64
-	Created time.Time
-	Updated time.Time
-}
-
-// Executions. Statements that change a status name the statuses that they change; zero rows mean
-// that another program decided first.
-//
-// Lists are paged by key, newest first: pass the last id, or the largest bigint for the first page.
-// Always write e.finished_status: on an adopted schema it is a function of the row.
-func (q *Queries) InsertExecution(ctx context.Context, arg InsertExecutionParams) (InsertExecutionRow, error) {
-	row := q.db.QueryRow(ctx, InsertExecution,
-		arg.Action,
-		arg.ActionRef,
-		arg.Config,
-		arg.EnvVars,
-		arg.Parent,
-		arg.Enforcement,
-		arg.Executor,
-		arg.PermissionSetRefs,
-		arg.WorkerSelector,
-		arg.WorkerTolerations,
-		arg.WorkerAffinity,
-		arg.WorkflowTask,
-		arg.RetryCount,
-		arg.MaxRetries,
-		arg.RetryReason,
-		arg.OriginalExecution,
-	)
-	var i InsertExecutionRow
-	err := row.Scan(&i.ID, &i.Created, &i.Updated)
-	return i, err
-}
-
-const LockExecutions = `-- name: LockExecutions :many
-SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.parent, e.updated
-FROM execution e
-WHERE e.id = ANY ($1::bigint[])
-ORDER BY e.id
-FOR NO KEY UPDATE OF e
-`
-
-type LockExecutionsRow struct {
-	ID        int64
-	Action    *int64
-	ActionRef string
-	Status    lifecycle.Status
-	Worker    *int64
-	Attempt   int32
-	Parent    *int64
-	Updated   time.Time
-}
-
-// Locks rows in order of id, the engine's lock order.
-func (q *Queries) LockExecutions(ctx context.Context, ids []int64) ([]LockExecutionsRow, error) {
-	rows, err := q.db.Query(ctx, LockExecutions, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockExecutionsRow
-	for rows.Next() {
-		var i LockExecutionsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Action,
-			&i.ActionRef,
-			&i.Status,
-			&i.Worker,
-			&i.Attempt,
-			&i.Parent,
-			&i.Updated,
 		); err != nil {
 			return nil, err
 		}

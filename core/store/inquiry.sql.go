@@ -111,6 +111,7 @@ func (q *Queries) ExpireInquiries(ctx context.Context, ids []int64) error {
 }
 
 const FindAsking = `-- name: FindAsking :many
+
 SELECT e.id, attune_inquiry_of(e.result)::jsonb AS question
 FROM execution e
 WHERE e.id = ANY ($1::bigint[]) AND e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL
@@ -125,6 +126,9 @@ type FindAskingRow struct {
 	Question []byte
 }
 
+// Inquiries. Executions are locked in order of id before their inquiries. Every change of an
+// inquiry repeats that it is pending and, by the database's clock, in time or not, so that an
+// answer and an expiry exclude each other (invariant S16).
 // Executions whose result opens an inquiry that does not exist yet. Ended workflows open none.
 func (q *Queries) FindAsking(ctx context.Context, ids []int64) ([]FindAskingRow, error) {
 	rows, err := q.db.Query(ctx, FindAsking, ids)
@@ -409,15 +413,6 @@ func (q *Queries) LockAboveAsking(ctx context.Context, execution int64) error {
 	return err
 }
 
-const LockAskingExecutions = `-- name: LockAskingExecutions :exec
-SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e
-`
-
-func (q *Queries) LockAskingExecutions(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, LockAskingExecutions, ids)
-	return err
-}
-
 const LockUnsettledInquiries = `-- name: LockUnsettledInquiries :many
 SELECT u.id, u.execution,
        CASE WHEN u.marked THEN u.response_schema ELSE 'null'::jsonb END::jsonb AS response_schema,
@@ -462,35 +457,6 @@ func (q *Queries) LockUnsettledInquiries(ctx context.Context, ids []int64) ([]Lo
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const NewInquiryIDs = `-- name: NewInquiryIDs :many
-
-SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, $1::int)
-`
-
-// Inquiries. Executions are locked in order of id before their inquiries. Every change of an
-// inquiry repeats that it is pending and, by the database's clock, in time or not, so that an
-// answer and an expiry exclude each other (invariant S16).
-// Reserves ids for inquiries.
-func (q *Queries) NewInquiryIDs(ctx context.Context, n int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, NewInquiryIDs, n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -110,12 +110,13 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 }
 
 const MonitorExecutionRest = `-- name: MonitorExecutionRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
        coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
        coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
        coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = $2::bigint
 `
 
@@ -134,7 +135,8 @@ type MonitorExecutionRestRow struct {
 	Children          int64
 }
 
-// Fields of the page of a single execution. Documents are cut, and their whole sizes told.
+// Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
+// attempt: there the unqualified name means absent.
 func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64) (MonitorExecutionRestRow, error) {
 	row := q.db.QueryRow(ctx, MonitorExecutionRest, cut, iD)
 	var i MonitorExecutionRestRow
@@ -227,31 +229,33 @@ func (q *Queries) MonitorExecutionsByID(ctx context.Context, ids []int64) ([]Mon
 }
 
 const MonitorFailReasons = `-- name: MonitorFailReasons :many
-SELECT s.status::text AS status,
+SELECT s.status::text AS status, (CASE WHEN cardinality($1::text[]) > 0 THEN f.action_ref ELSE '' END)::text AS action_ref,
        coalesce(CASE WHEN pg_column_size(f.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
                  f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
 FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.finished_at, e.result
+CROSS JOIN LATERAL (SELECT e.finished_at, e.action_ref, e.result
                     FROM execution e
                     WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.finished_at > now() - make_interval(secs => $2::float8)
-GROUP BY 1, 2
+                    ORDER BY e.finished_status, e.id DESC LIMIT $2::bigint) f
+WHERE ($3::float8 = 0 OR f.finished_at > now() - make_interval(secs => $3::float8))
+  AND (cardinality($1::text[]) = 0 OR f.action_ref = ANY ($1::text[]))
+GROUP BY 1, 2, 3
 `
 
 type MonitorFailReasonsRow struct {
-	Status string
-	Reason string
-	N      int64
+	Status    string
+	ActionRef string
+	Reason    string
+	N         int64
 }
 
-// The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status.
-// A result too large for a list is not opened.
-func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, seconds float64) ([]MonitorFailReasonsRow, error) {
-	rows, err := q.db.Query(ctx, MonitorFailReasons, bound, seconds)
+// The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status;
+// with actions, by action, and 0 seconds are any. A result too large for a list is not opened.
+func (q *Queries) MonitorFailReasons(ctx context.Context, actions []string, bound int64, seconds float64) ([]MonitorFailReasonsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorFailReasons, actions, bound, seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +263,12 @@ func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, seconds f
 	var items []MonitorFailReasonsRow
 	for rows.Next() {
 		var i MonitorFailReasonsRow
-		if err := rows.Scan(&i.Status, &i.Reason, &i.N); err != nil {
+		if err := rows.Scan(
+			&i.Status,
+			&i.ActionRef,
+			&i.Reason,
+			&i.N,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -372,21 +381,23 @@ func (q *Queries) MonitorLive(ctx context.Context, stuckSeconds float64, bound i
 
 const MonitorNewest = `-- name: MonitorNewest :many
 SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker FROM execution e
+    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
     WHERE e.id < $1::bigint AND e.id >= $2::bigint
     ORDER BY e.id DESC LIMIT $3::bigint) c
 WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
   AND ($5::bigint = 0 OR c.worker = $5::bigint)
-ORDER BY c.id DESC LIMIT $6::bigint
+  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
+ORDER BY c.id DESC LIMIT $7::bigint
 `
 
 type MonitorNewestParams struct {
-	Before  int64
-	Floor   int64
-	Scan    int64
-	Pattern string
-	Worker  int64
-	Page    int64
+	Before   int64
+	Floor    int64
+	Scan     int64
+	Pattern  string
+	Worker   int64
+	Statuses []string
+	Page     int64
 }
 
 // A page of ids, the newest first, from at most scan rows.
@@ -397,6 +408,7 @@ func (q *Queries) MonitorNewest(ctx context.Context, arg MonitorNewestParams) ([
 		arg.Scan,
 		arg.Pattern,
 		arg.Worker,
+		arg.Statuses,
 		arg.Page,
 	)
 	if err != nil {
@@ -417,37 +429,28 @@ func (q *Queries) MonitorNewest(ctx context.Context, arg MonitorNewestParams) ([
 	return items, nil
 }
 
-const MonitorNow = `-- name: MonitorNow :one
-SELECT now()::timestamptz AS at
-`
-
-func (q *Queries) MonitorNow(ctx context.Context) (time.Time, error) {
-	row := q.db.QueryRow(ctx, MonitorNow)
-	var at time.Time
-	err := row.Scan(&at)
-	return at, err
-}
-
 const MonitorOldest = `-- name: MonitorOldest :many
 SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker FROM execution e
+    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
     WHERE e.id < $1::bigint AND e.id >= $2::bigint
     ORDER BY e.id LIMIT $3::bigint) c
 WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
   AND ($5::bigint = 0 OR c.worker = $5::bigint)
-ORDER BY c.id LIMIT $6::bigint
+  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
+ORDER BY c.id LIMIT $7::bigint
 `
 
 type MonitorOldestParams struct {
-	Before  int64
-	Floor   int64
-	Scan    int64
-	Pattern string
-	Worker  int64
-	Page    int64
+	Before   int64
+	Floor    int64
+	Scan     int64
+	Pattern  string
+	Worker   int64
+	Statuses []string
+	Page     int64
 }
 
-// A page of ids, the oldest first, from at most scan rows.
+// MonitorNewest from the oldest up.
 func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorOldest,
 		arg.Before,
@@ -455,6 +458,7 @@ func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([
 		arg.Scan,
 		arg.Pattern,
 		arg.Worker,
+		arg.Statuses,
 		arg.Page,
 	)
 	if err != nil {
@@ -745,104 +749,6 @@ func (q *Queries) MonitorPublishedCounts(ctx context.Context, bound int64, floor
 	return items, nil
 }
 
-const MonitorPublishedIDs = `-- name: MonitorPublishedIDs :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
-    WHERE e.id < $1::bigint AND e.id >= $2::bigint
-    ORDER BY e.id DESC LIMIT $3::bigint) c
-WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
-  AND ($5::bigint = 0 OR c.worker = $5::bigint)
-  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
-ORDER BY c.id DESC LIMIT $7::bigint
-`
-
-type MonitorPublishedIDsParams struct {
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Pattern  string
-	Worker   int64
-	Statuses []string
-	Page     int64
-}
-
-func (q *Queries) MonitorPublishedIDs(ctx context.Context, arg MonitorPublishedIDsParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorPublishedIDs,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Statuses,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const MonitorPublishedOldest = `-- name: MonitorPublishedOldest :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
-    WHERE e.id < $1::bigint AND e.id >= $2::bigint
-    ORDER BY e.id LIMIT $3::bigint) c
-WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
-  AND ($5::bigint = 0 OR c.worker = $5::bigint)
-  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
-ORDER BY c.id LIMIT $7::bigint
-`
-
-type MonitorPublishedOldestParams struct {
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Pattern  string
-	Worker   int64
-	Statuses []string
-	Page     int64
-}
-
-func (q *Queries) MonitorPublishedOldest(ctx context.Context, arg MonitorPublishedOldestParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorPublishedOldest,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Statuses,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorPublishedQueues = `-- name: MonitorPublishedQueues :many
 SELECT q.action_id, a.ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at, q.total_enqueued, q.total_completed
 FROM queue_stats q JOIN action a ON a.id = q.action_id
@@ -888,51 +794,6 @@ func (q *Queries) MonitorPublishedQueues(ctx context.Context, pattern string, bo
 		return nil, err
 	}
 	return items, nil
-}
-
-const MonitorPublishedRest = `-- name: MonitorPublishedRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
-       coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
-WHERE e.id = $2::bigint
-`
-
-type MonitorPublishedRestRow struct {
-	Action            *int64
-	Enforcement       *int64
-	OriginalExecution *int64
-	RetryReason       *string
-	Attempt           int32
-	Config            string
-	ConfigBytes       int64
-	EnvVars           string
-	EnvBytes          int64
-	Result            string
-	ResultBytes       int64
-	Children          int64
-}
-
-func (q *Queries) MonitorPublishedRest(ctx context.Context, cut int32, iD int64) (MonitorPublishedRestRow, error) {
-	row := q.db.QueryRow(ctx, MonitorPublishedRest, cut, iD)
-	var i MonitorPublishedRestRow
-	err := row.Scan(
-		&i.Action,
-		&i.Enforcement,
-		&i.OriginalExecution,
-		&i.RetryReason,
-		&i.Attempt,
-		&i.Config,
-		&i.ConfigBytes,
-		&i.EnvVars,
-		&i.EnvBytes,
-		&i.Result,
-		&i.ResultBytes,
-		&i.Children,
-	)
-	return i, err
 }
 
 const MonitorPublishedStuck = `-- name: MonitorPublishedStuck :one
@@ -1552,4 +1413,15 @@ func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWor
 		return nil, err
 	}
 	return items, nil
+}
+
+const Now = `-- name: Now :one
+SELECT now()::timestamptz AS at
+`
+
+func (q *Queries) Now(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, Now)
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
 }

@@ -36,15 +36,15 @@ func (q *Queries) InsertNewExecutions(ctx context.Context, newExecutions []byte)
 	return err
 }
 
-const NewExecutionIDs = `-- name: NewExecutionIDs :many
+const NewIDs = `-- name: NewIDs :many
 
-SELECT nextval(pg_get_serial_sequence('execution', 'id'))::bigint AS id FROM generate_series(1, $1::int)
+SELECT nextval(pg_get_serial_sequence($1::text, 'id'))::bigint AS id FROM generate_series(1, $2::int)
 `
 
 // Executions that the engine creates, in the transaction that admits them.
-// Reserves ids of new executions. Unused ids are lost, like those of rolled-back transactions.
-func (q *Queries) NewExecutionIDs(ctx context.Context, n int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, NewExecutionIDs, n)
+// Reserves ids of a table. Unused ids are lost, like those of rolled-back transactions.
+func (q *Queries) NewIDs(ctx context.Context, of string, n int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, NewIDs, of, n)
 	if err != nil {
 		return nil, err
 	}

@@ -153,69 +153,6 @@ func (q *Queries) PublishedAction(ctx context.Context, ref string) (PublishedAct
 	return i, err
 }
 
-const PublishedExecution = `-- name: PublishedExecution :one
-
-SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.executor, e.worker, e.status, e.result,
-       e.created, e.updated, e.permission_set_refs, coalesce(e.artifact_retention_policy::text, '')::text AS artifact_retention_policy,
-       e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.original_execution,
-       e.started_at, e.workflow_task
-FROM execution e WHERE e.id = $1
-`
-
-type PublishedExecutionRow struct {
-	ID                      int64
-	Action                  *int64
-	ActionRef               string
-	Config                  []byte
-	Parent                  *int64
-	Enforcement             *int64
-	Executor                *int64
-	Worker                  *int64
-	Status                  lifecycle.Status
-	Result                  []byte
-	Created                 time.Time
-	Updated                 time.Time
-	PermissionSetRefs       []string
-	ArtifactRetentionPolicy string
-	ArtifactRetentionLimit  *int32
-	WorkerSelector          []byte
-	WorkerTolerations       []byte
-	WorkerAffinity          []byte
-	OriginalExecution       *int64
-	StartedAt               *time.Time
-	WorkflowTask            []byte
-}
-
-// Reads of the published HTTP routes.
-func (q *Queries) PublishedExecution(ctx context.Context, id int64) (PublishedExecutionRow, error) {
-	row := q.db.QueryRow(ctx, PublishedExecution, id)
-	var i PublishedExecutionRow
-	err := row.Scan(
-		&i.ID,
-		&i.Action,
-		&i.ActionRef,
-		&i.Config,
-		&i.Parent,
-		&i.Enforcement,
-		&i.Executor,
-		&i.Worker,
-		&i.Status,
-		&i.Result,
-		&i.Created,
-		&i.Updated,
-		&i.PermissionSetRefs,
-		&i.ArtifactRetentionPolicy,
-		&i.ArtifactRetentionLimit,
-		&i.WorkerSelector,
-		&i.WorkerTolerations,
-		&i.WorkerAffinity,
-		&i.OriginalExecution,
-		&i.StartedAt,
-		&i.WorkflowTask,
-	)
-	return i, err
-}
-
 const PublishedExecutions = `-- name: PublishedExecutions :many
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e
@@ -395,6 +332,7 @@ func (q *Queries) PublishedStats(ctx context.Context) ([]PublishedStatsRow, erro
 }
 
 const StoredSize = `-- name: StoredSize :one
+
 SELECT coalesce(CASE $1::text
     WHEN 'execution' THEN (
         SELECT coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
@@ -410,6 +348,7 @@ SELECT coalesce(CASE $1::text
 END, 0)::bigint AS size
 `
 
+// Reads of the published HTTP routes.
 // The bytes that the documents of an answer take in the tables, compressed: of an execution with the variables of its
 // workflow, an event, an inquiry, a dead letter, or a page of actions of operators below an id.
 func (q *Queries) StoredSize(ctx context.Context, kind string, iD int64, page int64) (int64, error) {

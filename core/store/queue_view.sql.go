@@ -51,31 +51,6 @@ func (q *Queries) ViewAction(ctx context.Context, ref string, iD int64) ([]ViewA
 	return items, nil
 }
 
-const ViewActionRefs = `-- name: ViewActionRefs :many
-SELECT a.ref FROM action a ORDER BY a.ref LIMIT $1::int
-`
-
-// For a hint about an unknown ref; read only then.
-func (q *Queries) ViewActionRefs(ctx context.Context, bound int32) ([]string, error) {
-	rows, err := q.db.Query(ctx, ViewActionRefs, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var ref string
-		if err := rows.Scan(&ref); err != nil {
-			return nil, err
-		}
-		items = append(items, ref)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewActionTotals = `-- name: ViewActionTotals :one
 SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s.queued_count), 0)::bigint AS queued,
        coalesce(sum(s.active_count), 0)::bigint AS active
@@ -172,66 +147,34 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 	return items, nil
 }
 
-const ViewAgeProbes = `-- name: ViewAgeProbes :many
-SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - h.enqueued_at), 0)::float8 AS age
+const ViewAges = `-- name: ViewAges :many
+SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
 FROM (
     SELECT unnest($1::smallint[]) AS lane, unnest($2::bigint[]) AS place
 ) r
 CROSS JOIN LATERAL (
     SELECT q.enqueued_at FROM execution_admission_entry q
     WHERE q.state_id = $3::bigint AND q.lane = r.lane AND q.queue_order >= r.place
-    ORDER BY q.queue_order LIMIT 1) h
-`
-
-type ViewAgeProbesRow struct {
-	Lane int16
-	Age  float64
-}
-
-// The waiting times of single executions, each the first at or behind a position of a lane.
-func (q *Queries) ViewAgeProbes(ctx context.Context, lanes []int16, places []int64, state int64) ([]ViewAgeProbesRow, error) {
-	rows, err := q.db.Query(ctx, ViewAgeProbes, lanes, places, state)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewAgeProbesRow
-	for rows.Next() {
-		var i ViewAgeProbesRow
-		if err := rows.Scan(&i.Lane, &i.Age); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ViewAges = `-- name: ViewAges :many
-SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
-FROM (
-    SELECT unnest($1::smallint[]) AS lane, unnest($2::bigint[]) AS head
-) r
-CROSS JOIN LATERAL (
-    SELECT q.enqueued_at FROM execution_admission_entry q
-    WHERE q.state_id = $3::bigint AND q.lane = r.lane AND q.queue_order >= r.head
     ORDER BY q.queue_order LIMIT $4::bigint) w
 `
 
 type ViewAgesParams struct {
-	Lanes []int16
-	Heads []int64
-	State int64
-	Bound int64
+	Lanes  []int16
+	Places []int64
+	State  int64
+	Bound  int64
 }
 
-// The waiting times of the first executions of each lane, up to the bound.
-func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]float64, error) {
+type ViewAgesRow struct {
+	Lane int16
+	Age  float64
+}
+
+// The waiting times of executions from positions of lanes on, up to the bound each.
+func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]ViewAgesRow, error) {
 	rows, err := q.db.Query(ctx, ViewAges,
 		arg.Lanes,
-		arg.Heads,
+		arg.Places,
 		arg.State,
 		arg.Bound,
 	)
@@ -239,13 +182,13 @@ func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]float64, 
 		return nil, err
 	}
 	defer rows.Close()
-	var items []float64
+	var items []ViewAgesRow
 	for rows.Next() {
-		var age float64
-		if err := rows.Scan(&age); err != nil {
+		var i ViewAgesRow
+		if err := rows.Scan(&i.Lane, &i.Age); err != nil {
 			return nil, err
 		}
-		items = append(items, age)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -187,16 +187,21 @@ FROM (
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
                          WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $3::bigint
-    ORDER BY e.id
-    LIMIT $4::int
+    FROM (
+        (SELECT e.id, e.status, e.updated, e.retry_count, e.workflow_task FROM execution e
+         WHERE NOT $3::bool AND e.finished_status IS NULL AND e.id > $4::bigint
+         ORDER BY e.id LIMIT $5::int)
+        UNION ALL
+        (SELECT e.id, e.status, e.updated, e.retry_count, e.workflow_task FROM execution e
+         WHERE $3::bool AND e.status IN ('requested', 'scheduling') AND e.id > $4::bigint
+         ORDER BY e.id LIMIT $5::int)) e
 ) w
 `
 
 type FindLostRequestsParams struct {
 	OlderThan  float64
 	ClaimAge   float64
+	ByStatus   bool
 	After      int64
 	WindowSize int32
 }
@@ -212,72 +217,16 @@ type FindLostRequestsRow struct {
 // window of live rows at a time, so that a million waiting executions cost no more than a thousand.
 // last is where the next window begins; scanned below the window size means that the end was
 // reached. early are items that another engine requested before they are due; their workflow
-// requests them.
+// requests them. by_status is for an adopted database, which indexes the status.
 func (q *Queries) FindLostRequests(ctx context.Context, arg FindLostRequestsParams) (FindLostRequestsRow, error) {
 	row := q.db.QueryRow(ctx, FindLostRequests,
 		arg.OlderThan,
 		arg.ClaimAge,
+		arg.ByStatus,
 		arg.After,
 		arg.WindowSize,
 	)
 	var i FindLostRequestsRow
-	err := row.Scan(
-		&i.Last,
-		&i.Scanned,
-		&i.Ids,
-		&i.Claims,
-	)
-	return i, err
-}
-
-const FindLostRequestsByStatus = `-- name: FindLostRequestsByStatus :one
-SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => $1::float8)
-             AND w.waits IS NULL AND NOT w.timed AND NOT w.early), '{}')::bigint[] AS ids,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS claims
-FROM (
-    SELECT e.id, e.status, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
-           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
-           CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
-               coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
-                                                               AND (e.workflow_task ->> 'task_index')::numeric >= coalesce((t.task ->> 'next')::int, 0))
-                         FROM workflow_execution o
-                         CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
-                         WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
-    FROM execution e
-    WHERE e.status IN ('requested', 'scheduling') AND e.id > $3::bigint
-    ORDER BY e.id
-    LIMIT $4::int
-) w
-`
-
-type FindLostRequestsByStatusParams struct {
-	OlderThan  float64
-	ClaimAge   float64
-	After      int64
-	WindowSize int32
-}
-
-type FindLostRequestsByStatusRow struct {
-	Last    int64
-	Scanned int32
-	Ids     []int64
-	Claims  []int64
-}
-
-// FindLostRequests on an adopted database, which indexes the status.
-func (q *Queries) FindLostRequestsByStatus(ctx context.Context, arg FindLostRequestsByStatusParams) (FindLostRequestsByStatusRow, error) {
-	row := q.db.QueryRow(ctx, FindLostRequestsByStatus,
-		arg.OlderThan,
-		arg.ClaimAge,
-		arg.After,
-		arg.WindowSize,
-	)
-	var i FindLostRequestsByStatusRow
 	err := row.Scan(
 		&i.Last,
 		&i.Scanned,

@@ -43,7 +43,7 @@ func BenchmarkRefusals(b *testing.B) {
 		err := st.Tx(ctx, "bench", func(ctx context.Context, tx *store.Tx) error {
 			p := tx.Pipeline()
 			for range statements {
-				store.Many[store.LockExecutionsRow](p, store.LockExecutions, []int64{1, 2, 3})
+				store.Many[store.Execution](p, store.GetExecutions, []int64{1, 2, 3})
 			}
 			if err := p.Send(ctx); err != nil {
 				return err

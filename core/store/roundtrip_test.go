@@ -53,7 +53,7 @@ func TestBatchTakesTwoRoundTripsBeginAndCommitIncluded(t *testing.T) {
 
 	batch := func(ctx context.Context, tx *store.Tx) error {
 		p := tx.Pipeline()
-		store.Many[store.LockExecutionsRow](p, store.LockExecutions, []int64{1, 2, 3})
+		store.Many[store.Execution](p, store.GetExecutions, []int64{1, 2, 3})
 		store.Many[int64](p, "SELECT 1::bigint")
 		if err := p.Send(ctx); err != nil {
 			return err

@@ -38,9 +38,9 @@ func open(t *testing.T, change ...func(*store.Config)) *store.Store {
 // newExecution inserts a requested execution of core.noop.
 func newExecution(t *testing.T, s *store.Store) int64 {
 	t.Helper()
-	row, err := s.InsertExecution(testkit.Context(t), store.InsertExecutionParams{ActionRef: "core.noop"})
-	require.NoError(t, err)
-	return row.ID
+	var id int64
+	require.NoError(t, s.Pool().QueryRow(testkit.Context(t), insertExecution).Scan(&id))
+	return id
 }
 
 func status(t *testing.T, s *store.Store, id int64) lifecycle.Status {
@@ -49,6 +49,8 @@ func status(t *testing.T, s *store.Store, id int64) lifecycle.Status {
 	require.NoError(t, err)
 	return row.Status
 }
+
+const insertExecution = "INSERT INTO execution (action_ref) VALUES ('core.noop') RETURNING id"
 
 const setStatus = "UPDATE execution SET status = $2::text::execution_status_enum WHERE id = $1"
 
@@ -139,14 +141,14 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	s := open(t, func(c *store.Config) { c.ReadOnly = true; c.HotPath = false })
-	_, err := s.InsertExecution(ctx, store.InsertExecutionParams{ActionRef: "core.noop"})
+	_, err := s.Pool().Exec(ctx, insertExecution)
 	require.Equal(t, store.ClassUnable, store.ClassOf(err), "%v", err)
 	err = s.Tx(ctx, "write", func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.InsertExecution(ctx, store.InsertExecutionParams{ActionRef: "core.noop"})
+		_, err := tx.Exec(ctx, insertExecution)
 		return err
 	})
 	require.Equal(t, store.ClassUnable, store.ClassOf(err), "%v", err)
-	_, err = s.ListActions(ctx, 0, 10)
+	_, err = s.ActionRefs(ctx, 10)
 	require.NoError(t, err)
 }
 
@@ -337,7 +339,7 @@ func TestPipelineIsOneRoundTripAndRunsInOrder(t *testing.T) {
 		tx.AfterCommit(func() { gone.Store(true) })
 		p := tx.Pipeline()
 		changed := p.Exec(setStatus, id, "scheduled")
-		rows := store.Many[store.LockExecutionsRow](p, store.LockExecutions, []int64{id})
+		rows := store.Many[store.Execution](p, store.GetExecutions, []int64{id})
 		now := store.Many[time.Time](p, "SELECT now()")
 		require.NoError(t, p.Send(ctx))
 		require.Equal(t, int64(1), changed.Rows())

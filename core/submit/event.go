@@ -223,7 +223,7 @@ func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]tr
 	}
 	for _, ref := range refs {
 		if _, ok := found[ref]; !ok {
-			known, err := s.store.KnownTriggers(ctx, hintRefs)
+			known, err := s.store.TriggerRefs(ctx, hintRefs)
 			if err != nil {
 				known = nil // the hint is optional
 			}

@@ -254,7 +254,7 @@ func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
 				statement) == 1
 		}
 	}
-	testkit.Eventually(t, waits("CancelLock"), testkit.TestTimeout)
+	testkit.Eventually(t, waits("LockForChange"), testkit.TestTimeout)
 	require.Empty(t, done)
 	require.NoError(t, failure.Commit(t.Context()))
 	testkit.Eventually(t, waits("LockAdmissionStates"), testkit.TestTimeout)

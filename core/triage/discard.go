@@ -92,7 +92,7 @@ func (t *Triage) planDiscard(
 	find func(context.Context, *store.Tx) ([]store.PlanDeadLetterDiscardRow, error),
 ) (*DiscardPlan, error) {
 	return snapshot(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
-		now, err := tx.ControlNow(ctx)
+		now, err := tx.Now(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the clock: %w", err)
 		}

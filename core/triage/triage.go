@@ -145,7 +145,7 @@ func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head
 	if len(heads) == 0 {
 		return nil
 	}
-	now, err := tx.ControlNow(ctx)
+	now, err := tx.Now(ctx)
 	if err != nil {
 		return fmt.Errorf("read the clock: %w", err)
 	}

@@ -56,7 +56,7 @@ func (t *Triage) PlanWorker(ctx context.Context, request WorkerRequest) (*Worker
 			WorkerRequest: request, Now: *now, Effects: []string{}, Takers: []Taker{},
 			Last: []string{},
 		}
-		if planned.At, err = tx.ControlNow(ctx); err != nil {
+		if planned.At, err = tx.Now(ctx); err != nil {
 			return nil, fmt.Errorf("read the clock: %w", err)
 		}
 		if request.Act == CordonWorker || request.Act == DrainWorker {

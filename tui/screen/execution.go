@@ -26,18 +26,6 @@ func (e *Env) Lasted(r *monitor.Execution) time.Duration {
 	}
 }
 
-// WorkerName is the name of a worker, or its id while the name is unknown.
-func WorkerName(id *int64, name string) string {
-	switch {
-	case id == nil:
-		return "-"
-	case name == "":
-		return "worker " + strconv.FormatInt(*id, 10)
-	default:
-		return name
-	}
-}
-
 // Reference is an id, or a dash for nil.
 func Reference(id *int64) string {
 	if id == nil {

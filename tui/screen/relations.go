@@ -136,7 +136,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	after := Relation{Key: "r", Label: "retry", Not: last}
 
 	if x.WorkerID != nil {
-		worker.Leads(WorkerName(x.WorkerID, x.WorkerName), OpenWorker(*x.WorkerID))
+		worker.Leads(monitor.WorkerName(x.WorkerID, x.WorkerName), OpenWorker(*x.WorkerID))
 	}
 	if x.Parent != nil {
 		parent.Leads(Reference(x.Parent), OpenExecution(*x.Parent))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Unknown stands for a value that was not collected. It is never drawn as zero.
@@ -52,18 +54,7 @@ func Age(d time.Duration) string {
 }
 
 // Short writes a duration in its largest unit only: 41s, 14m, 9h, 3d.
-func Short(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return strconv.Itoa(max(0, int(d.Seconds()))) + "s"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h"
-	default:
-		return strconv.Itoa(int(d.Hours())/24) + "d"
-	}
-}
+func Short(d time.Duration) string { return phrase.Short(d) }
 
 // Latency writes how long a source took: 9ms, 1.2s.
 func Latency(d time.Duration) string {

@@ -75,15 +75,19 @@ ORDER BY d.workflow_execution, e.updated, e.id
 LIMIT sqlc.arg(most)::int;
 
 -- name: ReadTaskResults :many
--- The results of the children of tasks, in the order of their items.
-SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
+-- The results of children of tasks, each from a first to a last index. The child of a task without a list has -1.
+SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
-FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
-JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
+FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(firsts)::int[]) AS first, unnest(sqlc.arg(lasts)::int[]) AS last) r
+CROSS JOIN LATERAL (
+    SELECT x.task_name, x.task_index, x.execution_id FROM workflow_task_dispatch x
+    WHERE x.workflow_execution = sqlc.arg(workflow)::bigint AND x.task_name = r.task
+      AND coalesce(x.task_index, -1) BETWEEN r.first AND r.last
+    OFFSET 0
+) d
 JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
-LEFT JOIN inquiry_fault f ON f.execution = e.id
-ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1);
+LEFT JOIN inquiry_fault f ON f.execution = e.id;
 
 -- name: ReadOwnChildren :many
 -- The executions that are tasks of the workflow.
@@ -123,9 +127,6 @@ FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(
              unnest(sqlc.arg(froms)::int[]) AS first, unnest(sqlc.arg(counts)::int[]) AS n) r
 JOIN workflow_item i ON i.workflow_execution = r.workflow AND i.task_name = r.task AND i.index >= r.first AND i.index < r.first + r.n
 ORDER BY i.workflow_execution, i.task_name, i.index;
-
--- name: NewWorkflowIDs :many
-SELECT nextval(pg_get_serial_sequence('workflow_execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: KeepWorkflowSource :one
 -- Equal definitions are stored once. Each use is recorded, so that retention does not delete the

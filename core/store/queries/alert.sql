@@ -109,20 +109,6 @@ SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repea
 FROM (SELECT e.created, e.retry_count FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint) c
 WHERE c.created > now() - interval '15 minutes';
 
--- name: AlertActionReasons :many
--- The errors of the newest badly ended executions, by action.
-SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
-FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.action_ref, e.result FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-WHERE f.action_ref = ANY (sqlc.arg(actions)::text[])
-GROUP BY 1, 2;
-
 -- name: RaiseAlerts :many
 -- Opens the alerts of true conditions, and stores their newest values. An alert fires once its
 -- condition has held for as long as its rule says. news is true when it begins to fire.

@@ -27,7 +27,7 @@ ORDER BY c.named;
 -- name: CancelLockWorkflows :exec
 SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
--- name: CancelLock :exec
+-- name: LockForChange :exec
 -- Locks the rows. The next statement reads them: it sees everything that was committed while this
 -- one waited.
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;

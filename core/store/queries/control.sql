@@ -109,9 +109,6 @@ FROM (
 WHERE x.state_id IS NOT NULL
 ORDER BY 1;
 
--- name: ControlNow :one
-SELECT now()::timestamptz AS now;
-
 -- name: ControlWaiting :many
 -- Executions that have waited in the queues of an action since the cutoff or longer. ticket bounds
 -- them: entries of a queue are numbered in order of creation.
@@ -301,9 +298,6 @@ WHERE sqlc.arg(action)::bigint = 0
               WHERE s.id IN (l.state_id, l.waited_in) AND s.action_id = sqlc.arg(action)::bigint)
 ORDER BY l.id
 LIMIT sqlc.arg(page)::int;
-
--- name: RepairTakeLost :exec
-DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: RepairEnded :many
 -- Executions that ended a while ago and still hold a slot, or, with entries, still wait. Holders

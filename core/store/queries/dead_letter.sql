@@ -89,36 +89,20 @@ UPDATE dead_letter d
 SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_object('fingerprint', d.fingerprint)
 WHERE d.id = sqlc.arg(id);
 
--- name: DecideDeadLetter :execrows
--- Stores an operator's decision. The earlier decision is kept with the evidence.
+-- name: DecideDeadLetters :many
+-- Stores an operator's decision about dead letters with one of these decisions, empty for open ones; without any, about
+-- all. 'reopened' opens them. The earlier decision is kept with the evidence.
 UPDATE dead_letter d
-SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
+SET decision = nullif(sqlc.arg(decision)::text, 'reopened'),
+    decided_by = CASE WHEN sqlc.arg(decision)::text <> 'reopened' THEN sqlc.arg(decided_by)::text END,
+    decided_at = CASE WHEN sqlc.arg(decision)::text <> 'reopened' THEN now() END,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', sqlc.arg(decision)::text, 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id = sqlc.arg(id);
-
--- name: ReopenDeadLetters :many
--- Reopens dead letters with one of these decisions, which is kept with the evidence.
-UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
-        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
 WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY o.id FOR UPDATE)
-  AND d.decision = ANY (sqlc.arg(decisions)::text[])
+  AND (cardinality(sqlc.arg(among)::text[]) = 0 OR coalesce(d.decision, '') = ANY (sqlc.arg(among)::text[]))
 RETURNING d.id;
 
 -- name: DetailDeadLetter :exec
 -- Says why a dead letter waits again. Operators reopen dead letters without the right to this.
 UPDATE dead_letter SET detail = sqlc.arg(detail)::text WHERE id = sqlc.arg(id);
-
--- name: DiscardDeadLetters :many
--- Stores an operator's discard of many. Only open ones change.
-UPDATE dead_letter d
-SET decision = 'discarded', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'discarded', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''))))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY o.id FOR UPDATE)
-  AND d.decision IS NULL
-RETURNING d.id;

@@ -11,14 +11,10 @@ LEFT JOIN event_origin o ON o.event = e.id
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval(secs => sqlc.arg(within)::float8)
 ORDER BY e.id;
 
--- name: DeletedEvents :many
--- The ids without a row that had one: the sequence is past them.
+-- name: DeletedIDs :many
+-- The ids of a table without a row that had one: the sequence is past them.
 SELECT i.id::bigint AS id FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) i
-WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('event', 'id')::regclass), 0);
-
--- name: DeletedEnforcements :many
-SELECT i.id::bigint AS id FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) i
-WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('enforcement', 'id')::regclass), 0);
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence(sqlc.arg(of)::text, 'id')::regclass), 0);
 
 -- name: FindRules :many
 -- Rules that events of these triggers, or events for these rules, may fire. now is the time of
@@ -176,10 +172,6 @@ ON CONFLICT (event) DO NOTHING;
 
 -- name: TriggersByRef :many
 SELECT t.id, t.ref, (t.enabled OR NOT attune_honours('origin'))::bool AS enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
-
--- name: KnownTriggers :many
--- For a hint about an unknown ref; read only then.
-SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT sqlc.arg(page)::int;
 
 -- name: RuleByRef :one
 SELECT r.id, r.trigger_ref FROM rule r WHERE r.ref = sqlc.arg(ref);

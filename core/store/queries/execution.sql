@@ -4,17 +4,6 @@
 -- Lists are paged by key, newest first: pass the last id, or the largest bigint for the first page.
 -- Always write e.finished_status: on an adopted schema it is a function of the row.
 
--- name: InsertExecution :one
-INSERT INTO execution (action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs,
-                       worker_selector, worker_tolerations, worker_affinity, workflow_task,
-                       retry_count, max_retries, retry_reason, original_execution)
-VALUES (sqlc.narg(action), sqlc.arg(action_ref), sqlc.narg(config), sqlc.narg(env_vars), sqlc.narg(parent),
-        sqlc.narg(enforcement), sqlc.narg(executor), coalesce(sqlc.arg(permission_set_refs)::text[], '{}'),
-        sqlc.narg(worker_selector), sqlc.narg(worker_tolerations), sqlc.narg(worker_affinity),
-        sqlc.narg(workflow_task), sqlc.arg(retry_count), sqlc.narg(max_retries), sqlc.narg(retry_reason),
-        sqlc.narg(original_execution))
-RETURNING id, created, updated;
-
 -- name: GetExecution :one
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
@@ -30,11 +19,3 @@ SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforceme
        e.retry_reason, e.original_execution, e.created, e.updated, e.finished_status, e.attempt,
        e.finished_at, e.priority, e.admitted_at
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id;
-
--- name: LockExecutions :many
--- Locks rows in order of id, the engine's lock order.
-SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.parent, e.updated
-FROM execution e
-WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
-ORDER BY e.id
-FOR NO KEY UPDATE OF e;

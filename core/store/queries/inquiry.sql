@@ -2,10 +2,6 @@
 -- inquiry repeats that it is pending and, by the database's clock, in time or not, so that an
 -- answer and an expiry exclude each other (invariant S16).
 
--- name: NewInquiryIDs :many
--- Reserves ids for inquiries.
-SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
-
 -- name: FindAsking :many
 -- Executions whose result opens an inquiry that does not exist yet. Ended workflows open none.
 SELECT e.id, attune_inquiry_of(e.result)::jsonb AS question
@@ -63,9 +59,6 @@ ON CONFLICT DO NOTHING;
 -- name: InquiryExecutions :many
 -- The executions of inquiries, to lock before them.
 SELECT i.id, i.execution FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY i.execution;
-
--- name: LockAskingExecutions :exec
-SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: LockAboveAsking :exec
 -- Locks the workflows that wait for an answer: the workflow of which the execution is a task, the

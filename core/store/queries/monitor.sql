@@ -19,7 +19,7 @@ SELECT now()::timestamptz AS at,
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
            AND att.attname = 'leased_execution' AND NOT att.attisdropped))::boolean AS work_queues;
 
--- name: MonitorNow :one
+-- name: Now :one
 SELECT now()::timestamptz AS at;
 
 -- name: MonitorFloor :one
@@ -45,21 +45,22 @@ FROM (SELECT e.status, e.updated FROM execution e WHERE e.finished_status IS NUL
 GROUP BY c.status;
 
 -- name: MonitorFailReasons :many
--- The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status.
--- A result too large for a list is not opened.
-SELECT s.status::text AS status,
+-- The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status;
+-- with actions, by action, and 0 seconds are any. A result too large for a list is not opened.
+SELECT s.status::text AS status, (CASE WHEN cardinality(sqlc.arg(actions)::text[]) > 0 THEN f.action_ref ELSE '' END)::text AS action_ref,
        coalesce(CASE WHEN pg_column_size(f.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
                  f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
 FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.finished_at, e.result
+CROSS JOIN LATERAL (SELECT e.finished_at, e.action_ref, e.result
                     FROM execution e
                     WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                     ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-WHERE f.finished_at > now() - make_interval(secs => sqlc.arg(seconds)::float8)
-GROUP BY 1, 2;
+WHERE (sqlc.arg(seconds)::float8 = 0 OR f.finished_at > now() - make_interval(secs => sqlc.arg(seconds)::float8))
+  AND (cardinality(sqlc.arg(actions)::text[]) = 0 OR f.action_ref = ANY (sqlc.arg(actions)::text[]))
+GROUP BY 1, 2, 3;
 
 -- name: MonitorQueueTotals :one
 -- Leftover queues (see ViewQueueIDs) are not counted, and slots only of queues with a holder or a
@@ -114,32 +115,34 @@ WHERE p.worker = ANY (sqlc.arg(workers)::bigint[]);
 -- name: MonitorWorkerByName :one
 SELECT w.id FROM worker w WHERE w.name = $1;
 
--- name: MonitorNewest :many
--- A page of ids, the newest first, from at most scan rows.
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
-
--- name: MonitorOldest :many
--- A page of ids, the oldest first, from at most scan rows.
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
-
 -- name: MonitorSpan :one
 -- The first and the last id of a range; zeros if it is empty.
 SELECT coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
                  ORDER BY e.id LIMIT 1), 0)::bigint AS first,
        coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
                  ORDER BY e.id DESC LIMIT 1), 0)::bigint AS last;
+
+-- name: MonitorNewest :many
+-- A page of ids, the newest first, from at most scan rows.
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorOldest :many
+-- MonitorNewest from the oldest up.
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorEnded :many
 -- A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
@@ -279,13 +282,15 @@ FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object';
 
 -- name: MonitorExecutionRest :one
--- Fields of the page of a single execution. Documents are cut, and their whole sizes told.
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
+-- Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
+-- attempt: there the unqualified name means absent.
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
        coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
        coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
        coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: MonitorTimeline :many
@@ -341,26 +346,6 @@ SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS stat
 FROM worker w WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
 
--- name: MonitorPublishedIDs :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
-ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
-
--- name: MonitorPublishedOldest :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
-ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
-
 -- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, NULL::timestamptz AS finished_at, e.retry_count, e.max_retries,
@@ -373,12 +358,3 @@ SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, 
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;
-
--- name: MonitorPublishedRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
-       coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
-WHERE e.id = sqlc.arg(id)::bigint;

@@ -1,8 +1,8 @@
 -- Executions that the engine creates, in the transaction that admits them.
 
--- name: NewExecutionIDs :many
--- Reserves ids of new executions. Unused ids are lost, like those of rolled-back transactions.
-SELECT nextval(pg_get_serial_sequence('execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
+-- name: NewIDs :many
+-- Reserves ids of a table. Unused ids are lost, like those of rolled-back transactions.
+SELECT nextval(pg_get_serial_sequence(sqlc.arg(of)::text, 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: InsertNewExecutions :exec
 -- Takes one object with its columns for each execution. A child inherits empty fields from its

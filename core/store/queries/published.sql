@@ -1,12 +1,5 @@
 -- Reads of the published HTTP routes.
 
--- name: PublishedExecution :one
-SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.executor, e.worker, e.status, e.result,
-       e.created, e.updated, e.permission_set_refs, coalesce(e.artifact_retention_policy::text, '')::text AS artifact_retention_policy,
-       e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.original_execution,
-       e.started_at, e.workflow_task
-FROM execution e WHERE e.id = sqlc.arg(id);
-
 -- name: StoredSize :one
 -- The bytes that the documents of an answer take in the tables, compressed: of an execution with the variables of its
 -- workflow, an event, an inquiry, a dead letter, or a page of actions of operators below an id.

@@ -100,10 +100,6 @@ SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s
        coalesce(sum(s.active_count), 0)::bigint AS active
 FROM execution_admission_state s WHERE s.action_id = sqlc.arg(action_id)::bigint;
 
--- name: ViewActionRefs :many
--- For a hint about an unknown ref; read only then.
-SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;
-
 -- name: ViewPolicies :many
 -- Every policy that could apply to an action, the newest first.
 SELECT p.id, p.ref, p.kind, p.threshold, p.method::text AS method, p.parameters, p.window_seconds, p.burst,
@@ -183,26 +179,15 @@ LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution =
 WHERE c.admitted_at IS NOT NULL;
 
 -- name: ViewAges :many
--- The waiting times of the first executions of each lane, up to the bound.
-SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
-FROM (
-    SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(heads)::bigint[]) AS head
-) r
-CROSS JOIN LATERAL (
-    SELECT q.enqueued_at FROM execution_admission_entry q
-    WHERE q.state_id = sqlc.arg(state)::bigint AND q.lane = r.lane AND q.queue_order >= r.head
-    ORDER BY q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
-
--- name: ViewAgeProbes :many
--- The waiting times of single executions, each the first at or behind a position of a lane.
-SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - h.enqueued_at), 0)::float8 AS age
+-- The waiting times of executions from positions of lanes on, up to the bound each.
+SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
 FROM (
     SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(places)::bigint[]) AS place
 ) r
 CROSS JOIN LATERAL (
     SELECT q.enqueued_at FROM execution_admission_entry q
     WHERE q.state_id = sqlc.arg(state)::bigint AND q.lane = r.lane AND q.queue_order >= r.place
-    ORDER BY q.queue_order LIMIT 1) h;
+    ORDER BY q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
 
 -- name: ViewReplicas :one
 -- The number of replicas seen within the given time, and the seconds since the last one; -1 if

@@ -10,7 +10,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.'
 -- window of live rows at a time, so that a million waiting executions cost no more than a thousand.
 -- last is where the next window begins; scanned below the window size means that the end was
 -- reached. early are items that another engine requested before they are due; their workflow
--- requests them.
+-- requests them. by_status is for an adopted database, which indexes the status.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
@@ -28,35 +28,14 @@ FROM (
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
                          WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
-    ORDER BY e.id
-    LIMIT sqlc.arg(window_size)::int
-) w;
-
--- name: FindLostRequestsByStatus :one
--- FindLostRequests on an adopted database, which indexes the status.
-SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
-             AND w.waits IS NULL AND NOT w.timed AND NOT w.early), '{}')::bigint[] AS ids,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => sqlc.arg(claim_age)::float8)), '{}')::bigint[] AS claims
-FROM (
-    SELECT e.id, e.status, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
-           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
-           CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
-               coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
-                                                               AND (e.workflow_task ->> 'task_index')::numeric >= coalesce((t.task ->> 'next')::int, 0))
-                         FROM workflow_execution o
-                         CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
-                         WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
-    FROM execution e
-    WHERE e.status IN ('requested', 'scheduling') AND e.id > sqlc.arg(after)::bigint
-    ORDER BY e.id
-    LIMIT sqlc.arg(window_size)::int
+    FROM (
+        (SELECT e.id, e.status, e.updated, e.retry_count, e.workflow_task FROM execution e
+         WHERE NOT sqlc.arg(by_status)::bool AND e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
+         ORDER BY e.id LIMIT sqlc.arg(window_size)::int)
+        UNION ALL
+        (SELECT e.id, e.status, e.updated, e.retry_count, e.workflow_task FROM execution e
+         WHERE sqlc.arg(by_status)::bool AND e.status IN ('requested', 'scheduling') AND e.id > sqlc.arg(after)::bigint
+         ORDER BY e.id LIMIT sqlc.arg(window_size)::int)) e
 ) w;
 
 -- name: ReclaimClaims :many

@@ -32,7 +32,7 @@ func (x *Execution) Preview(r *monitor.Execution, w int) []string {
 	}
 	worker := e.Dim("no worker")
 	if d.WorkerID != nil {
-		worker = "worker " + widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
+		worker = "worker " + widget.Clean(monitor.WorkerName(d.WorkerID, d.WorkerName))
 	}
 	if health != "" {
 		worker += " " + e.State(string(health))

@@ -71,7 +71,7 @@ func (x *Execution) headline(d *monitor.ExecutionDetail, rest string) string {
 }
 
 func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
-	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
+	worker := widget.Clean(monitor.WorkerName(d.WorkerID, d.WorkerName))
 	lines := []string{x.headline(d, worker+"   for "+widget.Age(x.env.Lasted(&d.Execution)))}
 	if len(d.Why) > 0 {
 		return append(append(lines, x.sentences(d.Why, w, max(3, h-2))...), "")

@@ -71,7 +71,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
-		Cell:   list.Plain(func(r *row) string { return screen.WorkerName(r.WorkerID, r.WorkerName) }),
+		Cell:   list.Plain(func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }),
 	},
 	{
 		Column: widget.Column{Title: "FOR", Width: 7, Right: true},

@@ -72,7 +72,7 @@ var fields = []list.Field[row]{
 		})},
 	},
 	{
-		Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain(assignee),
+		Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain((*row).For),
 		Term: filter.Field{Name: "assigned"}, Complete: true,
 		Texts: list.TextOf(func(i *row) string { return i.Assignee }),
 	},
@@ -81,10 +81,10 @@ var fields = []list.Field[row]{
 		Cell:   list.Plain(func(i *row) string { return i.Prompt }),
 	},
 	{
-		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim(askedBy),
+		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim((*row).AskedBy),
 		Term: filter.Field{Name: "action"}, Complete: true,
 		Texts: func(_ *screen.Env, i *row) []string { return []string{i.WorkflowRef, i.ActionRef} },
-		Sort:  list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending(askedBy)},
+		Sort:  list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending((*row).AskedBy)},
 	},
 	{
 		Term:  filter.Field{Name: "task"},
@@ -97,29 +97,6 @@ func key(i *row) string { return strconv.FormatInt(i.ID, 10) }
 // late reports whether four fifths of the time for an answer are over.
 func late(i *row, now time.Time) bool {
 	return i.TimeoutAt != nil && i.TimeoutAt.Sub(now) < i.TimeoutAt.Sub(i.Created)/5
-}
-
-func assignee(i *row) string {
-	switch {
-	case i.Assignee != "":
-		return i.Assignee
-	case i.AssignedTo != nil:
-		return "identity " + strconv.FormatInt(*i.AssignedTo, 10)
-	default:
-		return "anybody"
-	}
-}
-
-// askedBy names the task of a workflow, or an action.
-func askedBy(i *row) string {
-	switch {
-	case i.Workflow == nil:
-		return i.ActionRef
-	case i.Task == "":
-		return i.WorkflowRef
-	default:
-		return i.WorkflowRef + " · " + i.Task
-	}
 }
 
 // New makes the view.

@@ -118,7 +118,7 @@ func (v *Inquiries) detailLines(w int) []string {
 		asked += e.Paint(left.Role, left.Text)
 	}
 	lines := []string{" " + e.State(d.Status) + "  for " +
-		e.Paint(theme.Strong, widget.Clean(assignee(&d.Inquiry))) + asked}
+		e.Paint(theme.Strong, widget.Clean(d.For())) + asked}
 	for _, paragraph := range widget.CleanLines(d.Prompt) {
 		for _, part := range widget.Wrap(paragraph, max(8, w-2)) {
 			lines = append(lines, " "+part)

@@ -336,7 +336,7 @@ func (q *Queue) Relations() (title string, related []screen.Relation, ok bool) {
 	h, w := q.selected()
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it has none yet"}
 	if h != nil && h.WorkerID != nil {
-		worker.Leads(screen.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
+		worker.Leads(monitor.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
 	}
 	above := screen.Relation{Key: "p", Label: "parent", Not: "it has none"}
 	if w == nil {

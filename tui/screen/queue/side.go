@@ -38,7 +38,7 @@ func (q *Queue) side(w, h int) []string {
 
 func (q *Queue) facts(d *monitor.ExecutionDetail) []screen.Fact {
 	e := q.env
-	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
+	worker := widget.Clean(monitor.WorkerName(d.WorkerID, d.WorkerName))
 	holder, waiter := q.selected()
 	if health := holder.unwell(e); health != "" {
 		worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+health)

@@ -45,7 +45,7 @@ func newHolders(env *screen.Env) *list.Table[holder] {
 		},
 		{
 			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true},
-			Cell:   list.Plain(func(h *holder) string { return screen.WorkerName(h.WorkerID, h.WorkerName) }),
+			Cell:   list.Plain(func(h *holder) string { return monitor.WorkerName(h.WorkerID, h.WorkerName) }),
 		},
 		{
 			Column: widget.Column{Title: "FOR", Width: 7, Right: true},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -142,7 +141,7 @@ func (t *tree) whereExecution(c *monitor.WorkflowChild) widget.Cell {
 	case c.Error != "":
 		text = c.Error
 	case unfinished(c) && c.WorkerID != nil:
-		text = screen.WorkerName(c.WorkerID, c.WorkerName)
+		text = monitor.WorkerName(c.WorkerID, c.WorkerName)
 		if c.Status != "running" {
 			text = c.Status + " " + text
 		}

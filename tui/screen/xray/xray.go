@@ -57,7 +57,7 @@ func New(env *screen.Env) *Xray {
 		},
 		{
 			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true, Priority: 3},
-			Cell:   list.Plain(func(r *row) string { return screen.WorkerName(r.WorkerID, r.WorkerName) }),
+			Cell:   list.Plain(func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }),
 		},
 		{
 			Column: widget.Column{Title: "REASON", Width: 36, Priority: 4},
