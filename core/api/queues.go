@@ -209,7 +209,7 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 	if invalid, ok := errors.AsType[*jsonvalue.Error](err); ok {
 		return http.StatusUnprocessableEntity, invalid.Error()
 	}
-	if invalidValue(err) {
+	if store.IsByValues(err) && store.ClassOf(err) == store.ClassFatal {
 		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path,
 			"error", err)
 		return http.StatusUnprocessableEntity, "the request holds a text or a number that cannot be stored"
@@ -217,7 +217,8 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why",
 		slog.LevelError
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
+	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassLocked,
+		store.ClassUnknown:
 		code, detail, level = http.StatusServiceUnavailable, store.Trouble(err).Fact, slog.LevelWarn
 	default:
 	}
