@@ -153,6 +153,9 @@ func (g *Gate) Enter(ctx context.Context) bool {
 
 // Holding reports whether the consumers are held.
 func (g *Gate) Holding() bool {
+	if g == nil {
+		return false
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened != nil

@@ -6,7 +6,7 @@
 // fail with class Unreachable, and calls work again when it is back.
 //
 // Tx repeats a transaction that lost to another one (deadlock, serialization) or lost its
-// connection before COMMIT was sent. So its function must do nothing but SQL, and leave effects to
+// connection before COMMIT was sent; Once leaves that to its caller. So its function must do nothing but SQL, and leave effects to
 // AfterCommit. When the connection is lost after COMMIT was sent, the outcome is unknown: the error
 // is an OutcomeUnknownError of class Unknown, and the caller must read the rows again.
 //
