@@ -51,8 +51,7 @@ func AtMost(tries, most int) Verdict {
 // Failure describes the failure of a batch.
 type Failure struct {
 	Err error
-	// Tries is the number of failures, including this one, without those that say nothing about the batch because the
-	// server was away.
+	// Tries is the number of failures, including this one. Failures while the server is away do not count.
 	Tries int
 	// Pause is how long Run waits before the next try, if the verdict is Again.
 	Pause   time.Duration
@@ -76,8 +75,8 @@ type Work[B any] interface {
 // The pauses between tries grow from the first to the longest.
 const firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 
-// Run finishes a batch: it succeeds, or each of its parts succeeds or is handled alone. The gate holds it under the name
-// source. Run returns an error only when ctx ends.
+// Run finishes a batch: it succeeds, or each of its parts succeeds or is handled alone. The gate holds it under
+// the name source. Run returns an error only when ctx ends.
 func Run[B any](ctx context.Context, gate *Gate, source string, work Work[B], b B) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = firstPause, longestPause
