@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -36,19 +35,19 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	adjust(poolConfig)
-	renewed := &renewal{readOnly: cfg.ReadOnly}
+	tracer := &watch{readOnly: cfg.ReadOnly}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	poolConfig.ConnConfig.Tracer = renewed
 	if cfg.LogStatements {
-		poolConfig.ConnConfig.Tracer = multitracer.New(renewed, statementLog{logger})
+		tracer.log = logger
 	}
+	poolConfig.ConnConfig.Tracer = tracer
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	renewed.pool.Store(pool)
+	tracer.pool.Store(pool)
 	return &Store{Queries: New(pool), pool: pool, cfg: cfg, logger: logger}, nil
 }
 
