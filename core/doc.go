@@ -6,14 +6,14 @@
 // A package imports only packages of lower layers, and of its own layer only along
 // an arrow. layers_test.go has the same table and prints the reason of a broken rule.
 //
-//	L0   lifecycle jsonvalue phrase supervise trace; telemetry → phrase; batch → supervise
-//	     statuses, JSON, texts, services, logs, metrics, ids of traces, batches; no I/O
+//	L0   lifecycle jsonvalue phrase supervise trace; telemetry → phrase
+//	     statuses, JSON, texts, services, logs, metrics, ids of traces; no I/O
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker
 //	     the clients of PostgreSQL and RabbitMQ; they decide nothing
-//	L2½  gate tracing
-//	     work held by a fault of the installation; spans for a collector
+//	L2½  batch tracing
+//	     batches: tries, pauses, holding, bisecting; spans for a collector
 //	L3   outbox
 //	     messages and core.alert events, committed with the transaction that writes them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,

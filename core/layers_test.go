@@ -20,14 +20,14 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import packages of lower layers, and of its own layer
 // only those in siblings.
 var layers = map[string]int{
-	"lifecycle": 0, "jsonvalue": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "phrase": 0, "trace": 0, "batch": 0,
+	"lifecycle": 0, "jsonvalue": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "phrase": 0, "trace": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
 	"yamldoc": 10,
 
 	"store": 20, "broker": 20,
-	"gate": 25, "tracing": 25,
+	"batch": 25, "tracing": 25,
 	"outbox": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
@@ -41,9 +41,9 @@ var layers = map[string]int{
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"batch": {"supervise"}, "telemetry": {"phrase"},
-	"config":  {"yamldoc"},
-	"message": {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
+	"telemetry": {"phrase"},
+	"config":    {"yamldoc"},
+	"message":   {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
 	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
@@ -67,7 +67,7 @@ var whyLayer = map[int]string{
 	0:  "the vocabulary and the life cycle depend on nothing of ours, so everything can use them",
 	10: "rules are tested without I/O: no store, no broker, time is passed in",
 	20: "the wires decide nothing; they know neither each other nor the steps",
-	25: "a fault of the installation is told alike by every step",
+	25: "every step handles an error of its batches alike",
 	30: "the outbox serves every step and knows none",
 	40: "a step hands on by message or through admission and scheduler, never by calling the next step",
 	50: "what people ask for works without a running engine",

@@ -95,7 +95,6 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 		return code
 	}
 	err = a.named(ctx, err)
-	state, _ := sqlState(err)
 	text := oneLine(err.Error())
 	_, denied := store.Denied(err)
 	_, explained := errors.AsType[*triage.DeniedError](err)
@@ -105,7 +104,7 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 		text = store.Trouble(err).String()
 	case code == exitUsage && !a.running:
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
-	case slices.Contains(schemaMissing, state):
+	case store.IsMissing(err):
 		text += ": the schema is missing or older than this program, run `attune-executor migrate up`"
 	}
 	a.notef("error: %s", text)
@@ -153,21 +152,6 @@ func (a *app) exitCode(err error) int {
 		return exitFailed
 	}
 }
-
-// sqlState returns the SQLSTATE of an error, and the error that carries it.
-func sqlState(err error) (state string, answer error) {
-	var coded interface {
-		error
-		SQLState() string
-	}
-	if !errors.As(err, &coded) {
-		return "", nil
-	}
-	return coded.SQLState(), coded
-}
-
-// schemaMissing are the SQLSTATEs of a missing table, column, function or schema.
-var schemaMissing = []string{"42P01", "42703", "42883", "3F000"}
 
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })

@@ -19,7 +19,7 @@ import (
 const (
 	// batchTimeout bounds one batch.
 	batchTimeout = 30 * time.Second
-	// pauseLeast and pauseMost bound the pause after a failure.
+	// pauseLeast and pauseMost bound the pause of a workflow that failed alone.
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
 
@@ -119,28 +119,30 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 // runBatch runs requests as one transaction, until they are done or postponed, or the engine stops.
 // It postpones a request that fails alone.
 func (r *Runner) runBatch(ctx context.Context, requests []Request) {
-	_ = batch.Runner[[]Request]{ // its only error is the stop of the engine
-		Try: r.try, Failed: r.failed, Alone: r.alone,
-		Done:     func(_ context.Context, requests []Request) { r.queue.done(requests) },
-		Hold:     func(ctx context.Context, err error) bool { return r.cfg.Gate.Retry(ctx, "workflows", err) },
-		Classify: func(_ []Request, err error, tries int) batch.Verdict { return r.classify(err, tries) },
-		Split:    func(requests []Request, _ batch.Failure) [][]Request { return batch.Halves(requests) },
-
-		FirstPause: pauseLeast, LongestPause: pauseMost,
-	}.Run(ctx, requests)
+	// Its only error is the stop of the engine.
+	_ = batch.Run(ctx, r.cfg.Gate, "workflows", work{r}, requests)
 }
 
-func (r *Runner) failed(ctx context.Context, requests []Request, f batch.Failure) {
+// work is the work of a Runner with a batch of requests.
+type work struct{ *Runner }
+
+// Failed counts and logs a failure.
+func (r work) Failed(ctx context.Context, requests []Request, f batch.Failure) batch.Verdict {
 	r.metrics.failed()
-	if f.Verdict == batch.Again {
+	verdict := r.classify(f.Err, f.Tries)
+	if verdict == batch.Again {
 		r.logger.WarnContext(ctx, "Workflows not advanced, retrying",
 			"workflows", len(requests), "pause", f.Pause, "error", f.Err)
 	}
+	return verdict
 }
 
-// alone postpones a request that failed alone. A workflow that fails repeatedly is ended, and one
+// Split halves a batch.
+func (work) Split(requests []Request, _ batch.Failure) [][]Request { return batch.Halves(requests) }
+
+// Alone postpones a request that failed alone. A workflow that fails repeatedly is ended, and one
 // that cannot even be ended pauses for a while.
-func (r *Runner) alone(ctx context.Context, requests []Request, f batch.Failure) bool {
+func (r work) Alone(ctx context.Context, requests []Request, f batch.Failure) bool {
 	request, verdict := requests[0], f.Verdict
 	if errors.Is(f.Err, scheduler.ErrConflict) {
 		verdict = batch.Blocked // other transactions change its rows too fast: not the workflow's fault
@@ -158,8 +160,8 @@ func (r *Runner) alone(ctx context.Context, requests []Request, f batch.Failure)
 	return false
 }
 
-// try runs requests as one batch, and finishes it even if the engine stops.
-func (r *Runner) try(ctx context.Context, requests []Request) error {
+// Try runs requests as one batch, and finishes it even if the engine stops.
+func (r work) Try(ctx context.Context, requests []Request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -182,6 +184,7 @@ func (r *Runner) try(ctx context.Context, requests []Request) error {
 		r.cfg.Stopped()
 	}
 	r.after(ctx, result)
+	r.queue.done(requests)
 	return nil
 }
 

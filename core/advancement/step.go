@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -24,8 +24,8 @@ type Config struct {
 	UnreportedAfter time.Duration
 	// Stopped is called after a batch that requested the end of tasks. It must not block.
 	Stopped func()
-	// Gate pauses the Runner during a fault of the installation. Without it only the Runner pauses.
-	Gate *gate.Gate
+	// Gate pauses the Runner during a fault of the installation. May be nil.
+	Gate *batch.Gate
 	// Now is the clock of caches. Default time.Now.
 	Now func() time.Time
 }

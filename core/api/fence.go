@@ -42,13 +42,6 @@ func (s *Server) thisMachine(next http.Handler) http.Handler {
 var errOtherName = errors.New(
 	"without tokens, requests are only taken under the name of this machine, such as 127.0.0.1")
 
-// invalidValue reports whether the database refused a value of the request (class 22), such as a
-// text that it cannot store or a number out of range.
-func invalidValue(err error) bool {
-	var server interface{ SQLState() string }
-	return errors.As(err, &server) && strings.HasPrefix(server.SQLState(), "22")
-}
-
 // quiet allows one log line a second, so that no client can fill the log.
 type quiet struct {
 	mu      sync.Mutex

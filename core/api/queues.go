@@ -190,7 +190,7 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 	if plain, ok := errors.AsType[*statusError](err); ok {
 		return plain.code, plain.detail
 	}
-	if invalidValue(err) {
+	if store.IsByValues(err) && store.ClassOf(err) == store.ClassFatal {
 		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path,
 			"error", err)
 		return http.StatusUnprocessableEntity, "the request holds a text or a number that cannot be stored"
@@ -198,7 +198,8 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why",
 		slog.LevelError
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
+	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassLocked,
+		store.ClassUnknown:
 		code, detail, level = http.StatusServiceUnavailable, store.Trouble(err).Fact, slog.LevelWarn
 	default:
 	}

@@ -1,24 +1,27 @@
-// Package batch runs work in batches, each as one transaction, and isolates the item that makes a
-// batch fail.
+// Package batch owns what happens with an error of a batch: how often the batch is tried again and after which pause,
+// when it is held, and how the item is isolated that makes it fail. All consumers run their batches by Run, and nothing
+// below repeats them: their transactions are store.Store.Once.
 //
-//	batch ── error ──▶ Classify ── Again ─▶ pause, the same batch
+//	batch ── error ──▶ of the installation ─▶ the Gate holds it
+//	                      │ no
+//	                      ▼
+//	                   Failed ── Again ─▶ pause, the same batch
 //	                      │ no
 //	                      ▼
 //	              Split into parts, each tried by itself
 //	                      │ nothing to split
 //	                      ▼
 //	           Alone: postpone, or dead-letter
-//
-// The caller decides what an error means and what happens to an item that fails alone. The Runner
-// has the loop and its pauses, and stops with the context.
 package batch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -37,89 +40,81 @@ const (
 	Suspect
 )
 
+// AtMost returns Again for so many tries, and then Suspect.
+func AtMost(tries, most int) Verdict {
+	if tries <= most {
+		return Again
+	}
+	return Suspect
+}
+
 // Failure describes the failure of a batch.
 type Failure struct {
-	Err     error
-	Tries   int // number of failures, including this one
-	Verdict Verdict
-	// Pause is how long the Runner waits before the next try, if the verdict is Again.
-	Pause time.Duration
+	Err error
+	// Tries is the number of failures, including this one. Failures while the server is away do not count.
+	Tries int
+	// Pause is how long Run waits before the next try, if the verdict is Again.
+	Pause   time.Duration
+	Verdict Verdict // for Split and Alone
 }
 
-// Runner runs batches of type B. Try, Classify, Split and Alone are required.
-type Runner[B any] struct {
-	// Try runs the batch once, as one transaction.
-	Try func(ctx context.Context, b B) error
-	// Hold blocks while no batch can succeed, and reports whether it did: then the try does not
-	// count. It is called after every try. Gate.Retry is one.
-	Hold func(ctx context.Context, err error) bool
-	// Done processes a batch that succeeded.
-	Done func(ctx context.Context, b B)
-	// Classify returns the verdict on an error after so many tries.
-	Classify func(b B, err error, tries int) Verdict
-	// Failed is called after every failure: it counts and logs.
-	Failed func(ctx context.Context, b B, f Failure)
+// Work is what a consumer does with batches of type B.
+type Work[B any] interface {
+	// Try runs the batch once, as one transaction, and processes its result.
+	Try(ctx context.Context, b B) error
+	// Failed counts and logs a failure, and returns its verdict.
+	Failed(ctx context.Context, b B, f Failure) Verdict
 	// Split returns the parts of a batch, in the order in which they are tried. A batch
 	// without parts cannot be split.
-	Split func(b B, f Failure) []B
+	Split(b B, f Failure) []B
 	// Alone handles a batch that cannot be split. It returns true if it changed the batch, which is
 	// then tried again after a pause.
-	Alone func(ctx context.Context, b B, f Failure) bool
-
-	// FirstPause and LongestPause bound the pauses between tries. Default 100 ms and 5 s.
-	FirstPause, LongestPause time.Duration
+	Alone(ctx context.Context, b B, f Failure) bool
 }
 
-// Run finishes a batch: it succeeds, or each of its parts succeeds or is handled alone. It returns
-// an error only when ctx ends.
-func (r Runner[B]) Run(ctx context.Context, b B) error {
+// The pauses between tries grow from the first to the longest.
+const firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
+
+// Run finishes a batch: it succeeds, or each of its parts succeeds or is handled alone. The gate holds it under
+// the name source. Run returns an error only when ctx ends.
+func Run[B any](ctx context.Context, gate *Gate, source string, work Work[B], b B) error {
 	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 100*time.Millisecond, 5*time.Second
-	if r.FirstPause > 0 {
-		pauses.InitialInterval = r.FirstPause
-	}
-	if r.LongestPause > 0 {
-		pauses.MaxInterval = r.LongestPause
-	}
-	for tries := 1; ; tries++ {
-		err := r.Try(ctx, b)
-		switch {
-		case r.Hold != nil && r.Hold(ctx, err):
-			tries--
-			continue
-		case err == nil:
-			if r.Done != nil {
-				r.Done(ctx, b)
+	pauses.InitialInterval, pauses.MaxInterval = firstPause, longestPause
+	held, tries := false, 0
+	for {
+		err := work.Try(ctx, b)
+		// Only a batch that was held releases others: its success proves nothing about the batches of another lane.
+		if held || store.ClassOf(err) == store.ClassInstallation {
+			if held = true; gate.Retry(ctx, source, err) {
+				continue
 			}
+		}
+		switch {
+		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case !undecided(err):
+			tries++
 		}
-		f := Failure{Err: err, Tries: tries, Verdict: r.Classify(b, err, tries)}
-		pause := pauses.NextBackOff()
-		if f.Verdict == Again {
-			f.Pause = pause
-		}
-		if r.Failed != nil {
-			r.Failed(ctx, b, f)
-		}
-		if f.Verdict != Again {
-			if parts := r.Split(b, f); len(parts) > 0 {
-				return r.runAll(ctx, parts)
+		f := Failure{Err: err, Tries: tries, Pause: pauses.NextBackOff()}
+		if f.Verdict = work.Failed(ctx, b, f); f.Verdict != Again {
+			if parts := work.Split(b, f); len(parts) > 0 {
+				return runAll(ctx, gate, source, work, parts)
 			}
-			if !r.Alone(ctx, b, f) {
+			if !work.Alone(ctx, b, f) {
 				return nil
 			}
 		}
-		if !supervise.Sleep(ctx, pause) {
+		if !supervise.Sleep(ctx, f.Pause) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (r Runner[B]) runAll(ctx context.Context, parts []B) error {
+func runAll[B any](ctx context.Context, gate *Gate, source string, work Work[B], parts []B) error {
 	for _, part := range parts {
-		if err := r.Run(ctx, part); err != nil {
+		if err := Run(ctx, gate, source, work, part); err != nil {
 			return err
 		}
 	}
@@ -133,4 +128,12 @@ func Halves[T any](list []T) [][]T {
 	}
 	middle := len(list) / 2
 	return [][]T{list[:middle], list[middle:]}
+}
+
+// Singles splits a list into its items. A list of one has no parts.
+func Singles[T any](list []T) [][]T {
+	if len(list) < 2 {
+		return nil
+	}
+	return slices.Collect(slices.Chunk(list, 1))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,34 +16,54 @@ import (
 
 var errBad = errors.New("bad")
 
+// numbers is work with batches of numbers.
+type numbers struct {
+	try     func() error // nil refuses batches with a 5
+	verdict batch.Verdict
+	change  bool // Alone changes the batch
+
+	done, alone []int
+	failures    []batch.Failure
+	tries       int
+}
+
+func (n *numbers) Try(_ context.Context, items []int) (err error) {
+	n.tries++
+	switch {
+	case n.try != nil:
+		err = n.try()
+	case slices.Contains(items, 5):
+		err = errBad
+	}
+	if err == nil {
+		n.done = append(n.done, items...)
+	}
+	return err
+}
+
+func (n *numbers) Failed(_ context.Context, _ []int, f batch.Failure) batch.Verdict {
+	n.failures = append(n.failures, f)
+	return n.verdict
+}
+
+func (*numbers) Split(items []int, _ batch.Failure) [][]int { return batch.Halves(items) }
+
+func (n *numbers) Alone(_ context.Context, items []int, _ batch.Failure) bool {
+	n.alone = append(n.alone, items...)
+	return n.change
+}
+
 // One item that fails costs its neighbours a logarithm of tries, and stands alone in the
 // end; the others succeed in their order.
 func TestABadItemIsIsolated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var done, alone []int
-		tries := 0
-		r := batch.Runner[[]int]{
-			Try: func(_ context.Context, items []int) error {
-				tries++
-				if slices.Contains(items, 5) {
-					return errBad
-				}
-				return nil
-			},
-			Done:     func(_ context.Context, items []int) { done = append(done, items...) },
-			Classify: func([]int, error, int) batch.Verdict { return batch.Suspect },
-			Split:    func(items []int, _ batch.Failure) [][]int { return batch.Halves(items) },
-			Alone: func(_ context.Context, items []int, f batch.Failure) bool {
-				require.ErrorIs(t, f.Err, errBad)
-				alone = append(alone, items...)
-				return false
-			},
-		}
-		require.NoError(t, r.Run(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}))
-		require.Equal(t, []int{5}, alone)
-		require.Equal(t, []int{0, 1, 2, 3, 4, 6, 7}, done)
-		require.Equal(t, 7, tries)
+		n := &numbers{verdict: batch.Suspect}
+		require.NoError(t, batch.Run(t.Context(), nil, "", n, []int{0, 1, 2, 3, 4, 5, 6, 7}))
+		require.ErrorIs(t, n.failures[0].Err, errBad)
+		require.Equal(t, []int{5}, n.alone)
+		require.Equal(t, []int{0, 1, 2, 3, 4, 6, 7}, n.done)
+		require.Equal(t, 7, n.tries)
 	})
 }
 
@@ -52,36 +73,60 @@ func TestABatchIsTriedAgainUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		n := &numbers{try: func() error { return errBad }}
+		require.ErrorIs(t, batch.Run(ctx, nil, "", n, []int{1}), context.DeadlineExceeded)
 		var longest time.Duration
-		r := batch.Runner[[]int]{
-			Try:      func(context.Context, []int) error { return errBad },
-			Classify: func([]int, error, int) batch.Verdict { return batch.Again },
-			Failed:   func(_ context.Context, _ []int, f batch.Failure) { longest = max(longest, f.Pause) },
+		for _, f := range n.failures {
+			longest = max(longest, f.Pause)
 		}
-		require.ErrorIs(t, r.Run(ctx, []int{1}), context.DeadlineExceeded)
 		require.Less(t, longest, 10*time.Second)
 		require.Greater(t, longest, time.Second)
 	})
 }
 
-// A try during which nothing can succeed does not count.
-func TestAHeldTryDoesNotCount(t *testing.T) {
+// Tries during which nothing can succeed do not count: a fault of the installation, which holds the batch, and an
+// outage.
+func TestATryCountsOnlyIfItSaysSomethingAboutTheBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tried, counted := 0, 0
-		r := batch.Runner[[]int]{
-			Try: func(context.Context, []int) error {
-				if tried++; tried < 5 {
-					return errBad
-				}
-				return nil
-			},
-			Hold:     func(_ context.Context, err error) bool { return err != nil && tried < 4 },
-			Classify: func(_ []int, _ error, tries int) batch.Verdict { counted = tries; return batch.Again },
+		gate, log := newGate()
+		errs := []error{errColumn, errAway, errColumn, errColumn, errBad, errAway, nil}
+		n := &numbers{}
+		n.try = func() error { return errs[n.tries-1] }
+		require.NoError(t, batch.Run(t.Context(), gate, "rounds", n, []int{1}))
+		require.Equal(t, 7, n.tries)
+		var counted []int
+		for _, f := range n.failures {
+			counted = append(counted, f.Tries)
 		}
-		require.NoError(t, r.Run(t.Context(), []int{1}))
-		require.Equal(t, 5, tried)
-		require.Equal(t, 1, counted, "the three held ones do not count")
+		require.Equal(t, []int{0, 1, 1}, counted)
+		require.False(t, gate.Holding())
+		require.Equal(t, 1, log.count("Installation is at fault"), "the server that is away has repaired nothing")
+		require.Equal(t, 1, log.count("Installation is repaired"))
+	})
+}
+
+// The success of a batch that was not held releases no other one of its source: it may have begun before the fault.
+func TestAnotherBatchReleasesNoHeldOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, _ := newGate()
+		var repaired atomic.Bool
+		held := &numbers{try: func() error {
+			if repaired.Load() {
+				return nil
+			}
+			return errColumn
+		}}
+		ended := make(chan error, 1)
+		go func() { ended <- batch.Run(t.Context(), gate, "rounds", held, []int{1}) }()
+		synctest.Wait()
+		require.NoError(t, batch.Run(t.Context(), gate, "rounds", &numbers{}, []int{2}))
+		require.True(t, gate.Holding())
+		repaired.Store(true)
+		require.NoError(t, <-ended)
+		require.False(t, gate.Holding())
+		require.Empty(t, held.failures)
 	})
 }
 
@@ -89,18 +134,13 @@ func TestAHeldTryDoesNotCount(t *testing.T) {
 func TestAChangedItemIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		small := false
-		r := batch.Runner[[]int]{
-			Try: func(context.Context, []int) error {
-				if !small {
-					return errBad
-				}
-				return nil
-			},
-			Classify: func([]int, error, int) batch.Verdict { return batch.Suspect },
-			Split:    func(items []int, _ batch.Failure) [][]int { return batch.Halves(items) },
-			Alone:    func(context.Context, []int, batch.Failure) bool { small = true; return true },
+		n := &numbers{verdict: batch.Suspect, change: true}
+		n.try = func() error {
+			if len(n.alone) == 0 {
+				return errBad
+			}
+			return nil
 		}
-		require.NoError(t, r.Run(t.Context(), []int{1}))
+		require.NoError(t, batch.Run(t.Context(), nil, "", n, []int{1}))
 	})
 }

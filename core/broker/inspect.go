@@ -16,8 +16,6 @@ import (
 // the broker has counted.
 type Overview struct {
 	RabbitMQVersion string `json:"rabbitmq_version"`
-	ErlangVersion   string `json:"erlang_version"`
-	ClusterName     string `json:"cluster_name"`
 	Node            string `json:"node"`
 	// StatisticsOff says that the broker counts nothing and knows no state of connections.
 	StatisticsOff bool `json:"disable_stats"`

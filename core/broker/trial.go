@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/message"
@@ -24,7 +23,7 @@ import (
 // Trials records trials of messages; *store.Store implements it.
 type Trials interface {
 	// BeginTrial records the begin of a trial: the age is negative. Otherwise it is the age in seconds of one
-	// that has not ended.
+	// that has not ended. A database that cannot record trials gives errors.ErrUnsupported.
 	BeginTrial(ctx context.Context, fingerprint, queue string) (age float64, err error)
 	EndTrial(ctx context.Context, fingerprint string) error
 }
@@ -99,9 +98,8 @@ func (s *subscription) tryAlone(ctx context.Context, alone *Batch, batches chan<
 		if err != nil {
 			b.logger.WarnContext(telemetry.Often(ctx), "Trial of a large message could not be recorded",
 				"queue", s.cfg.Queue, "message_id", d.MessageID, "error", err)
-			var answer interface{ SQLState() string }
-			if tries == trialTries || errors.As(err, &answer) && strings.HasPrefix(answer.SQLState(), "42") {
-				break // a missing table or privilege stays
+			if tries == trialTries || errors.Is(err, errors.ErrUnsupported) {
+				break
 			}
 			tries++
 		}

@@ -109,7 +109,10 @@ func (p *Poll) tick(ctx context.Context) error {
 // other. full reports that there are more, won that no other replica works.
 func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 	after := p.after
-	divisible := func() bool { return store.ClassOf(err) == store.ClassRetryable || store.Divisible(err) }
+	divisible := func() bool {
+		class := store.ClassOf(err)
+		return class == store.ClassRetryable || class == store.ClassLocked || store.Divisible(err)
+	}
 	if full, won, err = p.rows(ctx, MaxPage); !divisible() {
 		return full, won, err
 	}

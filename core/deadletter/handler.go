@@ -2,17 +2,14 @@ package deadletter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -64,8 +61,8 @@ type Deps struct {
 	Decide func(ctx context.Context, deadLetters []*Message) error
 	// Ended submits ended executions to the batches, because their reports were lost.
 	Ended func(ctx context.Context, executions []int64) error
-	// Gate holds the handler during a fault of the installation. Nil holds it alone.
-	Gate    *gate.Gate
+	// Gate holds the handler during a fault of the installation. May be nil.
+	Gate    *batch.Gate
 	Logger  *slog.Logger
 	Metrics *Metrics
 }
@@ -194,8 +191,7 @@ func (o *outcome) add(other outcome) {
 // storing is a batch of dead letters that are stored together.
 type storing struct {
 	deadLetters []*Message
-	before      int     // tries of a larger batch that contained them
-	stored      outcome // of the last try
+	before      int // tries of a larger batch that contained them
 }
 
 // settle stores dead letters. tries counts this try and the previous ones. It returns an error only
@@ -204,69 +200,67 @@ func (h *Handler) settle(ctx context.Context, deadLetters []*Message, tries int)
 	if len(deadLetters) == 0 {
 		return total, nil
 	}
-	err = batch.Runner[*storing]{
-		Try: func(ctx context.Context, b *storing) (err error) {
-			b.stored, err = h.store(ctx, b.deadLetters)
-			return err
-		},
-		Done: func(_ context.Context, b *storing) { total.add(b.stored) },
-		Hold: func(ctx context.Context, err error) bool { return h.deps.Gate.Retry(ctx, "dead letters", err) },
-		Classify: func(b *storing, err error, tries int) batch.Verdict {
-			if contentFails(err, b.before+tries) {
-				return batch.Suspect
-			}
-			return batch.Again
-		},
-		Failed: func(ctx context.Context, b *storing, f batch.Failure) {
-			if f.Verdict == batch.Again {
-				h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept",
-					"dead_letters", len(b.deadLetters), "pause", f.Pause, "error", f.Err)
-			}
-		},
-		Split: func(b *storing, f batch.Failure) (parts []*storing) {
-			for _, half := range batch.Halves(b.deadLetters) {
-				parts = append(parts, &storing{deadLetters: half, before: b.before + f.Tries - 1})
-			}
-			return parts
-		},
-		Alone: func(ctx context.Context, b *storing, f batch.Failure) bool {
-			l := b.deadLetters[0]
-			if !l.reduced {
-				h.deps.Logger.WarnContext(telemetry.Often(ctx), "Dead letter is stored in a reduced form",
-					"message_id", l.delivery.MessageID, "error", f.Err)
-				l.reduced = true
-				return true
-			}
-			l.failure = f.Err.Error()
-			total.refused = append(total.refused, l)
-			return false
-		},
-		FirstPause: 200 * time.Millisecond, LongestPause: 15 * time.Second,
-	}.Run(ctx, &storing{deadLetters: deadLetters, before: tries - 1})
+	err = batch.Run(ctx, h.deps.Gate, "dead letters", settling{h, &total},
+		&storing{deadLetters: deadLetters, before: tries - 1})
 	return total, err
+}
+
+// settling is the work of storing batches of dead letters.
+type settling struct {
+	*Handler
+
+	total *outcome
+}
+
+// Try stores a batch.
+func (h settling) Try(ctx context.Context, b *storing) error {
+	stored, err := h.store(ctx, b.deadLetters)
+	if err == nil {
+		h.total.add(stored)
+	}
+	return err
+}
+
+// Failed logs a failure that passes with time.
+func (h settling) Failed(ctx context.Context, b *storing, f batch.Failure) batch.Verdict {
+	if contentFails(f.Err, b.before+f.Tries) {
+		return batch.Suspect
+	}
+	h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept",
+		"dead_letters", len(b.deadLetters), "pause", f.Pause, "error", f.Err)
+	return batch.Again
+}
+
+// Split halves a batch.
+func (settling) Split(b *storing, f batch.Failure) (parts []*storing) {
+	for _, half := range batch.Halves(b.deadLetters) {
+		parts = append(parts, &storing{deadLetters: half, before: b.before + f.Tries - 1})
+	}
+	return parts
+}
+
+// Alone reduces a dead letter that failed alone, and gives up a reduced one.
+func (h settling) Alone(ctx context.Context, b *storing, f batch.Failure) bool {
+	l := b.deadLetters[0]
+	if !l.reduced {
+		h.deps.Logger.WarnContext(telemetry.Often(ctx), "Dead letter is stored in a reduced form",
+			"message_id", l.delivery.MessageID, "error", f.Err)
+		l.reduced = true
+		return true
+	}
+	l.failure = f.Err.Error()
+	h.total.refused = append(h.total.refused, l)
+	return false
 }
 
 // maxStores is how often the database may fail without a reason before the content is suspected;
 // with the pauses between, about a minute.
-const maxStores = 10
+const maxStores = 20
 
 // contentFails reports whether the content caused an error, or may have, because the error came too
 // often. All other errors pass with time.
 func contentFails(err error, tries int) bool {
-	class := store.ClassOf(err)
-	if class != store.ClassFatal && class != store.ClassRefused && class != store.ClassConflict {
-		return false // the database is away or read-only, lost a race, or has a wrong schema
-	}
-	var server interface{ SQLState() string }
-	if !errors.As(err, &server) {
-		return true
-	}
-	switch code := server.SQLState(); {
-	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), strings.HasPrefix(code, "54"):
-		return true // data, constraints, limits
-	default:
-		return tries >= maxStores
-	}
+	return store.Divisible(err) && (!store.Answered(err) || store.IsByValues(err) || tries >= maxStores)
 }
 
 // Pauses before a dead letter that the database refuses is stored again.

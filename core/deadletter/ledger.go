@@ -22,7 +22,7 @@ func (h *Handler) store(ctx context.Context, deadLetters []*Message) (outcome, e
 	var stored []*Message
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
+	err := h.deps.Store.Once(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
 		out = outcome{}
 		single, counted, err := group(ctx, tx, deadLetters)
 		if err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -27,34 +26,22 @@ const (
 func classify(err error, tries int) batch.Verdict {
 	switch {
 	case errors.Is(err, scheduler.ErrNewRules):
-		return atMost(tries, maxChanges)
+		return batch.AtMost(tries, maxChanges)
 	case errors.Is(err, scheduler.ErrConflict):
-		return atMost(tries, maxRefusals)
-	case store.IsLockTimeout(err):
-		return batch.Blocked
+		return batch.AtMost(tries, maxRefusals)
 	}
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassUnknown, store.ClassInstallation:
 		return batch.Again
 	case store.ClassRetryable:
-		return atMost(tries, maxRaces)
+		return batch.AtMost(tries, maxRaces)
 	case store.ClassRefused, store.ClassConflict:
-		return atMost(tries, maxRefusals)
-	case store.ClassCanceled:
-		return batch.Blocked // the batch's own timeout: a part of it takes too long
+		return batch.AtMost(tries, maxRefusals)
+	case store.ClassLocked, store.ClassCanceled: // canceled by the batch's own timeout: a part of it takes too long
+		return batch.Blocked
 	default:
-		if errors.Is(err, context.DeadlineExceeded) {
-			return batch.Blocked
-		}
 		return batch.Suspect
 	}
-}
-
-func atMost(tries, most int) batch.Verdict {
-	if tries <= most {
-		return batch.Again
-	}
-	return batch.Suspect
 }
 
 // maxAttempts is how often a delivery may fail alone before it is dead-lettered; with the pauses

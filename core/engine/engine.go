@@ -14,11 +14,11 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -72,7 +72,7 @@ type Engine struct {
 	sweep   *recovery.Sweep
 	report  *replica
 	outages *liveness.OutageDetector
-	gate    *gate.Gate
+	gate    *batch.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -101,7 +101,7 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: func() {
+	e.gate = batch.NewGate(batch.GateConfig{Logger: e.logger, Prolonged: func() {
 		// Another replica may be able to process the deliveries.
 		for _, consumer := range e.consumers {
 			consumer.GiveBack()
@@ -316,14 +316,6 @@ func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Cons
 	})
 	e.consumers[queue] = consumer
 	return consumer
-}
-
-// refuses checks whether the database still refuses the statement that failed with err.
-func (e *Engine) refuses(ctx context.Context, err error) error {
-	if still := e.store.Refuses(ctx, err); still != nil {
-		return still
-	}
-	return e.query.Refuses(ctx, err)
 }
 
 // Start starts the replica. The database must have been migrated; if the broker is away, the

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
@@ -43,7 +43,7 @@ type shared struct {
 	scheduler *scheduler.Scheduler
 	logger    *slog.Logger
 	metrics   *Metrics
-	gate      *gate.Gate
+	gate      *batch.Gate
 	config    stepConfig
 	handler   deadLetterHandler   // settles dead letters that batches have decided; nil without a handler
 	soon      func(time.Duration) // receives the delay of the next retry; may be nil

@@ -121,36 +121,36 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 
 type inboxBatch struct {
 	items   []item
-	briefly bool    // like load.briefly
-	missing []int64 // ids without a row, of the last try
+	briefly bool // like load.briefly
 }
 
 // batch processes items together. It returns an error only when the engine stops.
 func (b *inbox) batch(ctx context.Context, items []item) error {
-	return batch.Runner[*inboxBatch]{
-		Try: b.try, Failed: b.failed, Split: split, Alone: b.alone,
-		Done:     func(ctx context.Context, m *inboxBatch) { b.settle(ctx, m.items, m.missing) },
-		Hold:     func(ctx context.Context, err error) bool { return b.gate.Retry(ctx, b.what+"s", err) },
-		Classify: func(_ *inboxBatch, err error, tries int) batch.Verdict { return classify(err, tries) },
-	}.Run(ctx, &inboxBatch{items: items})
+	return batch.Run(ctx, b.gate, b.what+"s", b, &inboxBatch{items: items})
 }
 
-// try finishes a batch even if the engine stops, because that leaves less work to another replica.
-func (b *inbox) try(ctx context.Context, m *inboxBatch) (err error) {
-	if m.briefly {
-		ctx = scheduler.BriefLocks(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
+// Try finishes a batch even if the engine stops, because that leaves less work to another replica.
+func (b *inbox) Try(ctx context.Context, m *inboxBatch) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
+	if m.briefly {
+		bounded = scheduler.BriefLocks(bounded)
+	}
 	ids := make([]int64, len(m.items))
 	for i, it := range m.items {
 		ids[i] = it.execution
 	}
-	m.missing, err = b.work(ctx, ids)
-	return err
+	missing, err := b.work(bounded, ids)
+	if err != nil {
+		return err
+	}
+	b.settle(ctx, m.items, missing)
+	return nil
 }
 
-func (b *inbox) failed(ctx context.Context, m *inboxBatch, f batch.Failure) {
+// Failed logs a failure that does not leave one message alone.
+func (b *inbox) Failed(ctx context.Context, m *inboxBatch, f batch.Failure) batch.Verdict {
+	f.Verdict = classify(f.Err, f.Tries)
 	switch {
 	case f.Verdict == batch.Again:
 		b.logger.WarnContext(ctx, "Batch failed and is tried again",
@@ -159,17 +159,19 @@ func (b *inbox) failed(ctx context.Context, m *inboxBatch, f batch.Failure) {
 		b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(m.items), "error",
 			f.Err)
 	}
+	return f.Verdict
 }
 
-func split(m *inboxBatch, f batch.Failure) (parts []*inboxBatch) {
+// Split halves a batch.
+func (*inbox) Split(m *inboxBatch, f batch.Failure) (parts []*inboxBatch) {
 	for _, half := range batch.Halves(m.items) {
 		parts = append(parts, &inboxBatch{items: half, briefly: m.briefly || f.Verdict == batch.Blocked})
 	}
 	return parts
 }
 
-// alone handles an item that failed alone. A sweep finds its findings again.
-func (b *inbox) alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool {
+// Alone handles an item that failed alone. A sweep finds its findings again.
+func (b *inbox) Alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool {
 	it := m.items[0]
 	if it.delivery == nil {
 		b.logger.ErrorContext(ctx, "Lost message cannot be processed", b.what+"_id", it.execution, "error", f.Err)

@@ -227,11 +227,7 @@ func (l *lane) runBatch(ctx context.Context, items []item, chores chores) error 
 		return nil
 	}
 	defer l.inFlight.Store(0)
-	return batch.Runner[*load]{
-		Try: l.try, Done: l.done, Failed: l.failed, Split: l.split, Alone: l.alone,
-		Hold:     func(ctx context.Context, err error) bool { return l.gate.Retry(ctx, "rounds", err) },
-		Classify: func(_ *load, err error, tries int) batch.Verdict { return classify(err, tries) },
-	}.Run(ctx, &load{items: items, chores: chores})
+	return batch.Run(ctx, l.gate, "rounds", l, &load{items: items, chores: chores})
 }
 
 // recheckAfter is the delay of the next batch after one in which a queue began to wait for workers.
@@ -242,9 +238,9 @@ const recheckAfter = 10 * time.Millisecond
 // another.
 const batchTimeout = 30 * time.Second
 
-// try finishes one run of a batch even if the engine stops, because that leaves less work to
-// another replica.
-func (l *lane) try(ctx context.Context, b *load) (err error) {
+// Try finishes one run of a batch even if the engine stops, because that leaves less work to
+// another replica, and processes its result.
+func (l *lane) Try(ctx context.Context, b *load) (err error) {
 	b.items = l.behindHeld(b.items)
 	if b.todo = collect(b.items, b.chores); b.todo.empty() {
 		return nil
@@ -254,19 +250,13 @@ func (l *lane) try(ctx context.Context, b *load) (err error) {
 	if b.briefly {
 		ctx = scheduler.BriefLocks(ctx)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	var all []scheduler.Step
 	b.begun = time.Now()
 	b.steps, all = l.config.steps(b.todo)
-	b.result, err = l.scheduler.RunSparing(ctx, insists(b.items), all...)
-	return err
-}
-
-// done processes the results of a committed batch.
-func (l *lane) done(ctx context.Context, b *load) {
-	if b.todo.empty() {
-		return
+	if b.result, err = l.scheduler.RunSparing(bounded, insists(b.items), all...); err != nil {
+		return err
 	}
 	l.metrics.batch(len(b.items), time.Since(b.begun))
 	l.trace(b)
@@ -275,6 +265,7 @@ func (l *lane) done(ctx context.Context, b *load) {
 	l.after(ctx, b.items, b.steps.completion.Early(), b.result)
 	l.reclaimStale(ctx, b.steps.request.Stale())
 	l.unstarted.add(b.steps.reassign.Left())
+	return nil
 }
 
 // trace offers the span of a batch, linked to the executions of its messages.
@@ -289,7 +280,9 @@ func (l *lane) trace(b *load) {
 	l.spans.OfferBatch(tracing.Batch{Name: "batch", Start: b.begun, End: time.Now(), Executions: ids})
 }
 
-func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
+// Failed logs a failure that does not leave one item or chore alone.
+func (l *lane) Failed(ctx context.Context, b *load, f batch.Failure) batch.Verdict {
+	f.Verdict = classify(f.Err, f.Tries)
 	l.metrics.batchFailed()
 	switch {
 	case f.Verdict == batch.Again:
@@ -299,6 +292,7 @@ func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
 		l.logger.WarnContext(ctx, "Batch failed and is halved",
 			"executions", len(b.items), "chores", b.chores.size(), "error", f.Err)
 	}
+	return f.Verdict
 }
 
 // whole reports that a batch cannot be split: it has one item or chore, or another transaction
@@ -308,8 +302,8 @@ func (b *load) whole(f batch.Failure) bool {
 	return len(b.items)+b.chores.size() <= 1 || (f.Verdict == batch.Blocked && known)
 }
 
-// split separates chores from deliveries first, so that neither delays the other.
-func (l *lane) split(b *load, f batch.Failure) []*load {
+// Split separates chores from deliveries first, so that neither delays the other.
+func (*lane) Split(b *load, f batch.Failure) []*load {
 	if b.whole(f) {
 		return nil
 	}
@@ -324,8 +318,8 @@ func (l *lane) split(b *load, f batch.Failure) []*load {
 	return []*load{part(b.items[:middle], first), part(b.items[middle:], second)}
 }
 
-// alone handles an item that failed alone. A sweep finds its findings again.
-func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
+// Alone handles an item that failed alone. A sweep finds its findings again.
+func (l *lane) Alone(ctx context.Context, b *load, f batch.Failure) bool {
 	for _, it := range b.items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {

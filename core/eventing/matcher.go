@@ -83,7 +83,7 @@ func (m *Matcher) match(ctx context.Context, ids []int64) (Result, error) {
 		return Result{}, nil
 	}
 	var b *batch
-	err := m.store.Tx(ctx, "match events", func(ctx context.Context, tx *store.Tx) error {
+	err := m.store.Once(ctx, "match events", func(ctx context.Context, tx *store.Tx) error {
 		b = &batch{Matcher: m, tx: tx}
 		return b.run(ctx, ids)
 	})

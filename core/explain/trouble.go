@@ -2,6 +2,7 @@ package explain
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
@@ -18,6 +19,11 @@ func Trouble(source string, err error) phrase.Trouble {
 		return broker.Trouble(&broker.ManagementError{Err: err})
 	}
 	return store.Trouble(err) // which quotes an error of another kind
+}
+
+// Starting reports whether a server gives this error while it starts.
+func Starting(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || store.IsStarting(err)
 }
 
 // Answered reports whether an error of the broker is an answer of its management API: the broker itself works.

@@ -6,10 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -37,8 +35,8 @@ type Deps struct {
 	Metrics  *Metrics // may be nil
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
-	// Gate pauses the service during a fault of the installation. Without it only this service pauses.
-	Gate *gate.Gate
+	// Gate pauses the service during a fault of the installation. May be nil.
+	Gate *batch.Gate
 	// Keys seal the secrets of the answers. Without a key the answers stay as they are.
 	Keys secret.Keyring
 }
@@ -108,53 +106,43 @@ func (r *Responses) handle(ctx context.Context, batch *broker.Batch) error {
 	return nil
 }
 
-// maxFailures is how often the database may refuse a batch before its messages are tried one by one.
-const maxFailures = 5
+// maxFailures is how often the database may refuse a batch before its messages are tried one by one, and one of them
+// before it is dead-lettered.
+const maxFailures = 7
 
 // settle settles the inquiries of messages and waits while the database is unreachable. A refused batch is tried
 // message by message, and a refused message is dead-lettered. It returns an error only when the engine stops.
 func (r *Responses) settle(ctx context.Context, all []announced) error {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
-	for failures := 0; len(all) > 0; {
-		err := r.once(ctx, all)
-		if r.deps.Gate.Retry(ctx, "answers", err) {
-			continue
-		}
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if class := store.ClassOf(err); class == store.ClassFatal || class == store.ClassRefused ||
-			class == store.ClassConflict {
-			failures++
-		}
-		if failures >= maxFailures && len(all) == 1 {
-			r.deadLetter(ctx, all[0].delivery, err)
-			return nil
-		}
-		if failures >= maxFailures {
-			for i := range all {
-				if err := r.settle(ctx, all[i:i+1]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		pause := pauses.NextBackOff()
-		r.deps.Logger.WarnContext(ctx, "Answers not processed, retrying", "answers", len(all), "pause", pause,
-			"error", err)
-		if !supervise.Sleep(ctx, pause) {
-			return context.Cause(ctx)
-		}
+	if len(all) == 0 {
+		return nil
 	}
-	return nil
+	return batch.Run(ctx, r.deps.Gate, "answers", settling{r}, all)
 }
 
-// once settles all in one transaction and dead-letters messages of unknown inquiries.
-func (r *Responses) once(ctx context.Context, all []announced) error {
+// settling is the work of settling batches of answers.
+type settling struct{ *Responses }
+
+// Failed logs a failure.
+func (r settling) Failed(ctx context.Context, all []announced, f batch.Failure) batch.Verdict {
+	if store.Divisible(f.Err) && f.Tries >= maxFailures {
+		return batch.Suspect
+	}
+	r.deps.Logger.WarnContext(ctx, "Answers not processed, retrying", "answers", len(all), "pause", f.Pause,
+		"error", f.Err)
+	return batch.Again
+}
+
+// Split separates all answers.
+func (settling) Split(all []announced, _ batch.Failure) [][]announced { return batch.Singles(all) }
+
+// Alone dead-letters a refused answer.
+func (r settling) Alone(ctx context.Context, all []announced, f batch.Failure) bool {
+	r.deadLetter(ctx, all[0].delivery, f.Err)
+	return false
+}
+
+// Try settles all in one transaction and dead-letters messages of unknown inquiries.
+func (r settling) Try(ctx context.Context, all []announced) error {
 	ids := make([]int64, 0, len(all))
 	var named, identities []int64
 	for _, h := range all {
@@ -166,7 +154,7 @@ func (r *Responses) once(ctx context.Context, all []announced) error {
 	known := map[int64]bool{}
 	bounded, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	err := r.deps.Store.Tx(bounded, "settle answered inquiries", func(ctx context.Context, tx *store.Tx) error {
+	err := r.deps.Store.Once(bounded, "settle answered inquiries", func(ctx context.Context, tx *store.Tx) error {
 		clear(known)
 		rows, err := tx.InquiryExecutions(ctx, ids)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
@@ -92,7 +92,7 @@ type ReplicaDetails struct {
 	// DatabaseAway is the last outage of the database, by the replica's clock.
 	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`
 	// Installation are the faults of the installation that the replica met.
-	Installation []gate.Fault           `json:"installation,omitempty"`
+	Installation []batch.Fault          `json:"installation,omitempty"`
 	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
 }
 

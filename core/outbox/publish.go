@@ -302,8 +302,7 @@ func (r *Relay) runDeletes(ctx context.Context) {
 			if !supervise.Sleep(ctx, r.pauseBeforeDelete()) {
 				return
 			}
-			for err := r.deleteDone(ctx); r.cfg.Gate.Retry(ctx, "outbox", err); {
-				err = r.deleteDone(ctx)
+			for r.cfg.Gate.Retry(ctx, "outbox", r.deleteDone(ctx)) {
 			}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/trace"
@@ -40,8 +40,8 @@ type Config struct {
 	// FlushTimeout bounds the final publishing in Stop. Default 5 s.
 	FlushTimeout time.Duration
 	// Gate holds the deletes of published rows, and the consumers of the replica, during a fault of
-	// the installation. Nil holds the deletes alone.
-	Gate *gate.Gate
+	// the installation. Nil holds nothing.
+	Gate *batch.Gate
 	// Traces takes the spans of published messages; nil without tracing.
 	Traces trace.Sink
 	// Undeliverable decides about messages that reached no queue, in the transaction that settles

@@ -55,18 +55,6 @@ func busy(err error) error {
 	return err
 }
 
-// stateOf is the SQLSTATE of a database error, if it has one.
-func stateOf(err error) string {
-	type answer interface {
-		error
-		SQLState() string
-	}
-	if coded, ok := errors.AsType[answer](err); ok {
-		return coded.SQLState()
-	}
-	return ""
-}
-
 func wrapped(err error, what string) error {
 	if err == nil {
 		return nil

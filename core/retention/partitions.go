@@ -137,7 +137,7 @@ func (p *Partitions) ahead(ctx context.Context, t table) error {
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("create partition %s: %w", one.child, err))
-			if errors.Is(err, errBusy) || stateOf(err) == notGranted {
+			if errors.Is(err, errBusy) || denied(err) {
 				break // the next one needs the same lock and the same right
 			}
 			continue
@@ -220,7 +220,7 @@ func (p *Partitions) measure(ctx context.Context) error {
 		if c.Default != "" {
 			err := p.store.Pool().QueryRow(ctx, `SELECT attune_partition_rest($1, $2)`, c.Table,
 				countedRest).Scan(&rest)
-			if err != nil && stateOf(err) != notGranted { // missing rights were logged
+			if err != nil && !denied(err) { // missing rights were logged
 				return fmt.Errorf("count the rows of %s: %w", c.Default, err)
 			}
 		}
@@ -233,8 +233,10 @@ func (p *Partitions) measure(ctx context.Context) error {
 	return nil
 }
 
-// notGranted is the SQLSTATE of missing rights.
-const notGranted = "42501"
+func denied(err error) bool {
+	_, denied := store.Denied(err)
+	return denied
+}
 
 // logRights logs missing rights once in place of the error.
 func (p *Partitions) logRights(ctx context.Context, t table, err error) error {
@@ -242,7 +244,7 @@ func (p *Partitions) logRights(ctx context.Context, t table, err error) error {
 	case err == nil:
 		delete(p.refused, t.name)
 		return nil
-	case stateOf(err) != notGranted:
+	case !denied(err):
 		return err
 	case !p.refused[t.name]:
 		p.refused[t.name] = true

@@ -256,7 +256,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	want.Optimistic = how.optimistic && plan.open(steps) && s.memory.open(want.Queues)
 	var batch *Batch
 	var row int64
-	err = s.store.Tx(ctx, "batch", func(ctx context.Context, tx *store.Tx) error {
+	err = s.store.Once(ctx, "batch", func(ctx context.Context, tx *store.Tx) error {
 		row = 0
 		ledger, err := s.lock(ctx, tx, plan, want)
 		if err != nil {

@@ -6,9 +6,10 @@
 // fail with class Unreachable, and calls work again when it is back.
 //
 // Tx repeats a transaction that lost to another one (deadlock, serialization) or lost its
-// connection before COMMIT was sent. So its function must do nothing but SQL, and leave effects to
-// AfterCommit. When the connection is lost after COMMIT was sent, the outcome is unknown: the error
-// is an OutcomeUnknownError of class Unknown, and the caller must read the rows again.
+// connection before COMMIT was sent; Once leaves that to its caller. So the function must do nothing
+// but SQL, and leave effects to AfterCommit. When the connection is lost after COMMIT was sent, the
+// outcome is unknown: the error is an OutcomeUnknownError of class Unknown, and the caller must read
+// the rows again.
 //
 // A transaction costs no round trip of its own: BEGIN travels with the first
 // statement, and Pipeline.Commit sends COMMIT with the last ones.

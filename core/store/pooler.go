@@ -18,7 +18,7 @@ var errPooler = errors.New("a connection pooler drops the settings of connection
 //
 // A pooler refuses the settings as a violation of the protocol, before any statement.
 func IsPooler(err error) bool {
-	return errors.Is(err, errPooler) || codeOf(err) == "08P01" && isRefusedConnection(err)
+	return errors.Is(err, errPooler) || codeOf(err) == brokenProtocol && isRefusedConnection(err)
 }
 
 // prepare runs on every new connection.

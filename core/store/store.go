@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -15,10 +14,9 @@ import (
 // safe for concurrent use.
 type Store struct {
 	*Queries
-	pool     *pgxpool.Pool
-	cfg      Config
-	logger   *slog.Logger
-	refusals *refusals
+	pool   *pgxpool.Pool
+	cfg    Config
+	logger *slog.Logger
 }
 
 // Open prepares a pool. It does not connect: Ping or the first query finds an unreachable server. A
@@ -37,20 +35,20 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	adjust(poolConfig)
-	seen := &refusals{readOnly: cfg.ReadOnly}
+	tracer := &watch{readOnly: cfg.ReadOnly}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	poolConfig.ConnConfig.Tracer = seen
 	if cfg.LogStatements {
-		poolConfig.ConnConfig.Tracer = multitracer.New(seen, statementLog{logger})
+		tracer.log = logger
 	}
+	poolConfig.ConnConfig.Tracer = tracer
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	seen.pool.Store(pool)
-	return &Store{Queries: New(pool), pool: pool, cfg: cfg, logger: logger, refusals: seen}, nil
+	tracer.pool.Store(pool)
+	return &Store{Queries: New(pool), pool: pool, cfg: cfg, logger: logger}, nil
 }
 
 // Ping reports whether the server answers.
@@ -73,8 +71,20 @@ func (s *Store) Schema() string { return s.cfg.Schema }
 // Relay is the relay that owns the outbox rows committed through this store; zero without one.
 func (s *Store) Relay() uuid.UUID { return s.cfg.Relay }
 
+// Login is the login of the connections.
+func (s *Store) Login() string { return s.pool.Config().ConnConfig.User }
+
 // ReadOnly reports whether the store refuses to write.
 func (s *Store) ReadOnly() bool { return s.cfg.ReadOnly }
+
+// BeginTrial is the query of this name. Its error is errors.ErrUnsupported if the table is missing, or a right to it.
+func (s *Store) BeginTrial(ctx context.Context, fingerprint, queue string) (age float64, err error) {
+	age, err = s.Queries.BeginTrial(ctx, fingerprint, queue)
+	if ClassOf(err) == ClassInstallation {
+		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	return age, err
+}
 
 // classified marks an error of connecting or of a lost connection, which has no SQLSTATE.
 func classified(err error) error {

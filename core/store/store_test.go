@@ -243,15 +243,18 @@ func TestRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	attempts := 0
-	err := s.Tx(testkit.Context(t), "never", func(ctx context.Context, tx *store.Tx) error {
+	never := func(ctx context.Context, tx *store.Tx) error {
 		attempts++
 		tx.AfterCommit(func() { t.Error("nothing was committed") })
 		_, err := tx.Exec(ctx, "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
 		return err
-	})
+	}
+	err := s.Tx(testkit.Context(t), "never", never)
 	require.Equal(t, store.ClassRetryable, store.ClassOf(err))
 	require.ErrorContains(t, err, "never: ")
 	require.Equal(t, 6, attempts)
+	require.Equal(t, store.ClassRetryable, store.ClassOf(s.Once(testkit.Context(t), "never", never)))
+	require.Equal(t, 7, attempts, "the caller repeats it")
 }
 
 // terminate ends the server process behind a transaction.

@@ -30,7 +30,7 @@ func (s *Store) Check(ctx context.Context) error {
 
 // Named adds the cause to an error about a database that takes no writes.
 func (s *Store) Named(ctx context.Context, err error) error {
-	if codeOf(err) != readOnlyCode {
+	if codeOf(err) != readOnlyState {
 		return err
 	}
 	if cause, failed := readOnly(ctx, s.pool); failed == nil && cause.Fact != "" {
@@ -79,13 +79,6 @@ func readOnly(ctx context.Context, db DBTX) (phrase.Trouble, error) {
 	return phrase.Trouble{Fact: "the database is read only: " + fact, Fix: fix}, nil
 }
 
-func codeOf(err error) string {
-	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return server.Code
-	}
-	return ""
-}
-
 // Trouble says what an error of a store means for an operator. It uses the SQLSTATE and the fields of the server's
 // error, whose text is in the server's language and only quoted.
 func Trouble(err error) phrase.Trouble {
@@ -99,7 +92,6 @@ func Trouble(err error) phrase.Trouble {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		login, database = connect.Config.User, connect.Config.Database
 	}
-	const settings = "correct the user and the password in database.url, or pg_hba.conf of the server"
 	server, answered := errors.AsType[*pgconn.PgError](err)
 	encoding, misencoded := errors.AsType[*migrations.EncodingError](err)
 	switch {
@@ -121,56 +113,19 @@ func Trouble(err error) phrase.Trouble {
 		return withoutAnswer(err)
 	}
 	said := " (" + server.Message + ", SQLSTATE " + server.Code + ")"
-	switch code := server.Code; {
-	case code == "3D000":
-		return phrase.Trouble{
-			Fact: "the database " + database + " does not exist on its server",
-			Fix:  "create it, or correct database.url",
-		}
-	case strings.HasPrefix(code, "28"):
-		return phrase.Trouble{Fact: "the database refuses the login " + login + said, Fix: settings}
-	case code == "53300":
+	found, connecting := meaningOf(server.Code), isRefusedConnection(err)
+	switch {
+	case server.Code == noneLeft:
 		return noConnectionLeft(server, login, database)
-	case code == "53100":
-		return phrase.Trouble{
-			Fact: "the disk of the database is full" + said, Fix: "free space; work continues by itself",
-		}
-	case strings.HasPrefix(code, "53"):
-		return phrase.Trouble{Fact: "the database lacks resources" + said, Fix: "look into the log of the server"}
-	case strings.HasPrefix(code, "58"):
-		return phrase.Trouble{Fact: "files of the database fail" + said, Fix: "look into the log of the server"}
-	case code == "57014":
-		return phrase.Trouble{
-			Fact: "the database ended a statement that took too long or was cancelled" + said,
-			Fix:  "look for locks and load (attune-executor doctor), and for a statement_timeout",
-		}
-	case strings.HasPrefix(code, "57"):
-		return phrase.Trouble{
-			Fact: "the database starts or stops" + said, Fix: "start it, or look into the log of the server",
-		}
-	case code == readOnlyCode:
-		return phrase.Trouble{
-			Fact: "the database is read only" + said, Fix: "run attune-executor doctor, which names the cause",
-		}
-	case code == "42501" && isRefusedConnection(err):
-		return phrase.Trouble{
-			Fact: "the database refuses the login " + login + said,
-			Fix:  "GRANT CONNECT ON DATABASE " + database + " TO " + login,
-		}
-	case code == "42501":
-		return phrase.Trouble{
-			Fact: "the login of database.url lacks a right" + said,
-			Fix:  "compare it with its role: attune-executor doctor --as engine, worker, operator or viewer",
-		}
-	case isRefusedConnection(err):
-		return phrase.Trouble{
-			Fact: "the database refuses connections" + said, Fix: "repair that, or correct database.url",
-		}
-	case classOfCode(code) == ClassInstallation:
-		return phrase.Trouble{Fact: "the schema does not fit this program" + said, Fix: fixSchema}
-	default:
-		return phrase.Trouble{Fact: "the database refuses a statement" + said, Fix: "look into the log of the server"}
+	case connecting && server.Code == deniedState:
+		found.fact, found.fix = refusedLogin, "GRANT CONNECT ON DATABASE {database} TO {login}"
+	case connecting && (found.fact == "" || found.fact == misfit):
+		found.fact, found.fix = "the database refuses connections{said}", "repair that, or correct database.url"
+	case found.fact == "":
+		found.fact, found.fix = "the database refuses a statement{said}", readLog
 	}
+	known := strings.NewReplacer("{login}", login, "{database}", database, "{said}", said)
+	return phrase.Trouble{Fact: known.Replace(found.fact), Fix: known.Replace(found.fix)}
 }
 
 // sentence is the trouble of an error that says what to do behind a colon.
@@ -178,9 +133,6 @@ func sentence(err error) phrase.Trouble {
 	fact, fix, _ := strings.Cut(err.Error(), ": ")
 	return phrase.Trouble{Fact: fact, Fix: fix}
 }
-
-const fixSchema = "add to the schema what is missing (attune-executor migrate status and doctor compare it), " +
-	"or run the version of attune-executor that fits the schema"
 
 // noConnectionLeft names the limit by the server's function that found it reached.
 func noConnectionLeft(server *pgconn.PgError, login, database string) phrase.Trouble {

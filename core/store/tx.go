@@ -39,24 +39,32 @@ func (tx *Tx) AfterEnd(fn func(committed bool)) { tx.ends = append(tx.ends, fn) 
 // Tx runs fn in a transaction and commits it unless fn returns an error. It repeats the transaction
 // a few times, after a growing, jittered wait, if it lost to another one, lost its connection
 // before COMMIT was sent, or met changed columns. So fn may run several times and must leave
-// effects to AfterCommit. name names the transaction in errors and logs.
+// effects to AfterCommit. name names the transaction in errors and logs. Work that batch.Run repeats
+// uses Once.
 func (s *Store) Tx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
-	return s.repeat(ctx, name, "begin", fn)
+	return s.repeat(ctx, name, "begin", txAttempts, fn)
+}
+
+// Once is Tx without a repetition, for callers that repeat all their work.
+func (s *Store) Once(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
+	return s.repeat(ctx, name, "begin", 1, fn)
 }
 
 // ReadTx is Tx for reading only: all its statements see one snapshot.
 func (s *Store) ReadTx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
-	return s.repeat(ctx, name, "begin isolation level repeatable read read only", fn)
+	return s.repeat(ctx, name, "begin isolation level repeatable read read only", txAttempts, fn)
 }
 
-func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.Context, *Tx) error) error {
+func (s *Store) repeat(
+	ctx context.Context, name, begin string, attempts int, fn func(context.Context, *Tx) error,
+) error {
 	wait := txFirstWait
 	for attempt := 1; ; attempt++ {
 		again, err := s.once(ctx, begin, fn)
 		if err == nil {
 			return nil
 		}
-		if !again || attempt == txAttempts || ctx.Err() != nil {
+		if !again || attempt == attempts || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		s.logger.DebugContext(ctx, "Transaction repeated", "transaction", name, "attempt", attempt,
@@ -111,8 +119,7 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 		err = &lostError{err: err}
 	}
 	class := ClassOf(err)
-	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) ||
-		isStalePlan(err), err
+	return class == ClassRetryable || (lost && class == ClassUnreachable), err
 }
 
 // guarded makes a panic an error: it is rolled back like any other, and the message that caused it is

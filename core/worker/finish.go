@@ -89,40 +89,43 @@ type ends struct {
 // Ends that the database refuses are tried one by one, so that one of them does not block the
 // others.
 func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) bool {
-	return batch.Runner[*ends]{
-		Try:  func(ctx context.Context, e *ends) error { return f.once(ctx, e.list, e.uncertain) },
-		Done: func(_ context.Context, e *ends) { f.forget(e.list) },
-		Classify: func(_ *ends, err error, _ int) batch.Verdict {
-			if notAccepted(err) {
-				return batch.Suspect
-			}
-			return batch.Again
-		},
-		Failed: func(ctx context.Context, e *ends, failure batch.Failure) {
-			f.metrics.failed("finish")
-			f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
-			e.uncertain = e.uncertain || failure.Verdict == batch.Again
-		},
-		Split: func(e *ends, _ batch.Failure) (parts []*ends) {
-			for i := 0; i < len(e.list) && len(e.list) > 1; i++ {
-				parts = append(parts, &ends{list: e.list[i : i+1], uncertain: e.uncertain})
-			}
-			return parts
-		},
-		Alone: func(_ context.Context, e *ends, _ batch.Failure) bool {
-			e.list[0].status = lifecycle.StatusFailed
-			e.list[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
-			e.list[0].secrets = nil
-			return true
-		},
-		FirstPause: retryFirst, LongestPause: retryLongest,
-	}.Run(ctx, &ends{list: list, uncertain: uncertain}) == nil
+	return batch.Run(ctx, nil, "", f, &ends{list: list, uncertain: uncertain}) == nil
 }
 
-// notAccepted reports that the same write will fail again.
-func notAccepted(err error) bool {
-	class := store.ClassOf(err)
-	return class == store.ClassRefused || class == store.ClassConflict || class == store.ClassFatal
+// Try writes ends.
+func (f *finisher) Try(ctx context.Context, e *ends) error {
+	err := f.once(ctx, e.list, e.uncertain)
+	if err == nil {
+		f.forget(e.list)
+	}
+	return err
+}
+
+// Failed counts and logs a failure.
+func (f *finisher) Failed(ctx context.Context, e *ends, failure batch.Failure) batch.Verdict {
+	f.metrics.failed("finish")
+	f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
+	if store.Divisible(failure.Err) {
+		return batch.Suspect
+	}
+	e.uncertain = true
+	return batch.Again
+}
+
+// Split separates all ends.
+func (*finisher) Split(e *ends, _ batch.Failure) (parts []*ends) {
+	for _, one := range batch.Singles(e.list) {
+		parts = append(parts, &ends{list: one, uncertain: e.uncertain})
+	}
+	return parts
+}
+
+// Alone takes the result from an end that the database refuses.
+func (*finisher) Alone(_ context.Context, e *ends, _ batch.Failure) bool {
+	e.list[0].status = lifecycle.StatusFailed
+	e.list[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
+	e.list[0].secrets = nil
+	return true
 }
 
 func (f *finisher) forget(batch []ending) {

@@ -318,7 +318,7 @@ func (in *intake) returnUnstarted(j *job, end ending, logger *slog.Logger) {
 			}
 			break
 		}
-		if notAccepted(err) || !supervise.Sleep(in.life, pause) {
+		if store.Divisible(err) || !supervise.Sleep(in.life, pause) {
 			logger.WarnContext(in.life, "Execution that could not be started is not given back and fails", "error", err)
 			in.finisher.add(end)
 			return

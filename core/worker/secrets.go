@@ -98,7 +98,7 @@ func retried[T any](ctx context.Context, read func(context.Context) (T, error)) 
 	}
 	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
 		value, err := once()
-		if err == nil || notAccepted(err) || !supervise.Sleep(ctx, pause) {
+		if err == nil || store.Divisible(err) || !supervise.Sleep(ctx, pause) {
 			return value, err
 		}
 	}

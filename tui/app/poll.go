@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -296,20 +295,13 @@ func (m *Model) failed(feed screen.Feed, fresh *screen.Freshness, err error) {
 	if fresh.Err == nil && !fresh.Connecting {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Connecting = !m.chain(feed).once && fresh.At.IsZero() && fresh.Err == nil && starts(err) &&
+	fresh.Connecting = !m.chain(feed).once && fresh.At.IsZero() && fresh.Err == nil && explain.Starting(err) &&
 		m.env.Clock.Sub(fresh.Since) < connectTime
 	if fresh.Connecting {
 		return
 	}
 	fresh.Err = explain.Trouble(feedNamed[feed].source, err).Because(err)
 	fresh.Fails++
-}
-
-// starts reports whether a server gives this error while it starts.
-func starts(err error) bool {
-	var answer interface{ SQLState() string }
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) ||
-		errors.As(err, &answer) && answer.SQLState() == "57P03" // the database system is starting up
 }
 
 // brokerOverdue reports whether the broker should be polled now: the poll was postponed after failures, and a replica

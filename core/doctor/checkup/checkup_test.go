@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/doctor/checkup"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -263,7 +263,7 @@ func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {
 func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	g := gate.New(gate.Config{})
+	g := batch.NewGate(batch.GateConfig{})
 	refused := &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "permission denied for table execution"}
 	require.Positive(t, g.Tick("rounds", fmt.Errorf("round: %w", refused)))
 	details, err := json.Marshal(monitor.ReplicaDetails{

@@ -1,26 +1,8 @@
-// Package gate separates faults of the installation from the work that they stop.
-//
-// An error of class store.ClassInstallation (a missing relation, column, function or index, a refused
-// privilege or login) says nothing about the message, the execution or the workflow of the failed statement.
-// The Gate of a replica handles all such errors. It promises:
-//
-//   - Such an error decides nothing: no message is acknowledged, dead-lettered or counted as tried, and no
-//     execution or workflow ends.
-//   - The consumer with the error keeps its batch, unacknowledged and in order, and retries it after a pause
-//     of 1 s to 15 s, until it succeeds and the database accepts the refused statement. Meanwhile all
-//     consumers of the replica start nothing new. After a minute they return their deliveries in order, so
-//     that another replica can handle them.
-//   - A loop with the error retries with the same pauses. It does not stop the consumers, which may work
-//     without it.
-//   - The replica reports the fault once, with the fix: Faults is what /readyz, the alert, doctor and the
-//     dashboard show. The log has a line at its start, one a minute, and one at its end.
-//   - After the repair all work continues without a restart.
-package gate
+package batch
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"slices"
@@ -31,10 +13,10 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The pauses between attempts, and the interval of logs about a lasting fault.
+// The pauses of a Gate between attempts, and the interval of logs about a lasting fault.
 const (
-	pauseFirst, pauseLongest = time.Second, 15 * time.Second
-	remindEvery              = time.Minute
+	gateFirst, gateLongest = time.Second, 15 * time.Second
+	remindEvery            = time.Minute
 	// returnAfter is how long consumers keep their deliveries. It is far below the broker's
 	// delivery timeout, after which every redelivery counts towards the delivery limit of a quorum
 	// queue.
@@ -56,23 +38,36 @@ type Fault struct {
 // String describes the fault in one line.
 func (f Fault) String() string { return f.Problem + ": " + f.Fix + " (met by " + f.Source + ")" }
 
-// Config configures a Gate.
-type Config struct {
+// GateConfig configures a Gate.
+type GateConfig struct {
 	// Logger receives faults. Nil discards.
 	Logger *slog.Logger
-	// Refuses checks whether the database still refuses the failed statement, and returns its error. A
-	// successful attempt proves nothing: another replica may have done the work, so that nothing was left to
-	// write. May be nil.
-	Refuses func(ctx context.Context, err error) error
 	// Prolonged makes the consumers return their deliveries. The gate calls it once, after it has held them
 	// for a minute. It must not block. May be nil.
 	Prolonged func()
 }
 
-// Gate is the gate of one replica. It is safe for concurrent use. A nil Gate holds the consumer
-// that hit a fault, without a report.
+// Gate separates faults of the installation from the work that they stop.
+//
+// An error of class store.ClassInstallation (a missing relation, column, function or index, a refused
+// privilege or login) says nothing about the message, the execution or the workflow of the failed statement.
+// The Gate of a replica handles all such errors. It promises:
+//
+//   - Such an error decides nothing: no message is acknowledged, dead-lettered or counted as tried, and no
+//     execution or workflow ends.
+//   - The consumer with the error keeps its batch, unacknowledged and in order, and retries it after a pause
+//     of 1 s to 15 s, until it succeeds or fails with another error. Meanwhile all
+//     consumers of the replica start nothing new. After a minute they return their deliveries in order, so
+//     that another replica can handle them.
+//   - A loop with the error retries with the same pauses. It does not stop the consumers, which may work
+//     without it.
+//   - The replica reports the fault once, with the fix: Faults is what /readyz, the alert, doctor and the
+//     dashboard show. The log has a line at its start, one a minute, and one at its end.
+//   - After the repair all work continues without a restart.
+//
+// A Gate is safe for concurrent use. A nil Gate holds nothing.
 type Gate struct {
-	cfg Config
+	cfg GateConfig
 
 	mu       sync.Mutex
 	faults   map[string]*fault
@@ -86,13 +81,12 @@ type Gate struct {
 
 type fault struct {
 	Fault
-	cause error
 	holds bool // a consumer has hit it
 	tries int
 }
 
-// New returns an open gate.
-func New(cfg Config) *Gate {
+// NewGate returns an open gate.
+func NewGate(cfg GateConfig) *Gate {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Gate{cfg: cfg, faults: map[string]*fault{}}
 }
@@ -101,52 +95,17 @@ func New(cfg Config) *Gate {
 // returns true: the consumer must repeat the attempt without counting it. It returns false for every other
 // error, for none, and when ctx ends.
 func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
-	if store.ClassOf(err) == store.ClassInstallation {
+	switch {
+	case g == nil:
+		return false
+	case store.ClassOf(err) == store.ClassInstallation:
 		return supervise.Sleep(ctx, g.record(ctx, source, err, true))
-	}
-	for still := g.refused(ctx, source, err); still != nil; still = g.refused(ctx, source, err) {
-		if !supervise.Sleep(ctx, g.record(ctx, source, still, true)) {
-			return false
-		}
 	}
 	g.clear(ctx, source, err)
 	return false
 }
 
-// refusedTimeout is the timeout of the check whether a statement is still refused.
-const refusedTimeout = 5 * time.Second
-
-// refused returns the error with which the database still refuses the failed statement of source, after
-// another attempt with the result err; nil if the database accepts it.
-func (g *Gate) refused(ctx context.Context, source string, err error) error {
-	if g == nil || g.cfg.Refuses == nil || undecided(err) {
-		return nil
-	}
-	g.mu.Lock()
-	f := g.faults[source]
-	var cause error
-	if f != nil {
-		cause = f.cause
-	}
-	g.mu.Unlock()
-	if cause == nil {
-		return nil
-	}
-	bounded, cancel := context.WithTimeout(ctx, refusedTimeout)
-	defer cancel()
-	if still := g.cfg.Refuses(bounded, cause); store.ClassOf(still) == store.ClassInstallation {
-		return &refusedError{still}
-	}
-	return nil
-}
-
-// refusedError reports that the database still refuses the statement of a fault.
-type refusedError struct{ err error }
-
-func (e *refusedError) Error() string { return e.err.Error() }
-func (e *refusedError) Unwrap() error { return e.err }
-
-// undecided reports whether an error says nothing about statements: the server is away, or the attempt was
+// undecided reports whether an error says nothing about the work: the server is away, or the attempt was
 // aborted.
 func undecided(err error) bool {
 	switch store.ClassOf(err) {
@@ -165,10 +124,7 @@ func (g *Gate) Tick(source string, err error) time.Duration {
 		return g.record(ctx, source, err, false)
 	}
 	if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
-		return pauseLongest // the tick waited for a held consumer
-	}
-	if still := g.refused(ctx, source, err); still != nil {
-		return g.record(ctx, source, still, false)
+		return gateLongest // the tick waited for a held consumer
 	}
 	g.clear(ctx, source, err)
 	return 0
@@ -214,9 +170,6 @@ func (g *Gate) Unsure(settle time.Duration) bool {
 // Undisturbed is the time since the gate last held the consumers: 0 while it holds them, and the longest
 // duration if it never did.
 func (g *Gate) Undisturbed() time.Duration {
-	if g == nil {
-		return math.MaxInt64
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -245,9 +198,6 @@ func (g *Gate) Faults() []Fault {
 
 // record records an error and returns the pause before the next attempt.
 func (g *Gate) record(ctx context.Context, source string, err error, holds bool) time.Duration {
-	if g == nil {
-		return pauseFirst
-	}
 	trouble := store.Trouble(err)
 	now := time.Now()
 	g.mu.Lock()
@@ -258,10 +208,7 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 		g.faults[source] = f
 	}
 	f.Problem, f.Fix, f.holds = trouble.Fact, trouble.Fix, holds
-	if again := (*refusedError)(nil); !errors.As(err, &again) {
-		f.cause = err
-	}
-	pause := min(pauseFirst<<min(f.tries, 10), pauseLongest)
+	pause := min(gateFirst<<min(f.tries, 10), gateLongest)
 	f.tries++
 	switch {
 	case len(g.faults) == 1 && f.tries == 1:
@@ -290,7 +237,7 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 // clear removes the fault of a source when the database accepts its statements again, even if they fail
 // with another error.
 func (g *Gate) clear(ctx context.Context, source string, err error) {
-	if g == nil || undecided(err) {
+	if undecided(err) {
 		return
 	}
 	g.mu.Lock()

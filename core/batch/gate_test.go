@@ -1,4 +1,4 @@
-package gate_test
+package batch_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/batch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,9 +51,9 @@ func (b *logBuffer) count(text string) int {
 	return strings.Count(b.text.String(), text)
 }
 
-func newGate() (*gate.Gate, *logBuffer) {
+func newGate() (*batch.Gate, *logBuffer) {
 	b := &logBuffer{}
-	return gate.New(gate.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
+	return batch.NewGate(batch.GateConfig{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
 }
 
 // A consumer tries again after growing pauses until it succeeds. The log has one line at the start, one each
@@ -172,7 +172,7 @@ func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		gate := gate.New(gate.Config{Prolonged: func() { asked++ }})
+		gate := batch.NewGate(batch.GateConfig{Prolonged: func() { asked++ }})
 		for range 4 {
 			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		}
@@ -181,18 +181,6 @@ func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		}
 		require.Equal(t, 1, asked)
-	})
-}
-
-// A consumer without a gate waits too.
-func TestNoGateHoldsItsConsumer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var gate *gate.Gate
-		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
-		require.False(t, gate.Retry(t.Context(), "rounds", errData))
-		require.True(t, gate.Enter(t.Context()))
-		require.False(t, gate.Holding())
 	})
 }
 
@@ -218,31 +206,4 @@ func TestAFaultSaysWhatToDo(t *testing.T) {
 		}
 		require.Contains(t, fault.Fix, want, message)
 	}
-}
-
-// One successful try is not enough while the database refuses the statement: it may have been without work for
-// this replica.
-func TestATryThatSucceedsProvesNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var accepted atomic.Bool
-		gate := gate.New(gate.Config{Refuses: func(_ context.Context, cause error) error {
-			require.Equal(t, errColumn, cause)
-			if accepted.Load() {
-				return nil
-			}
-			return cause
-		}})
-		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
-		passed := make(chan bool, 1)
-		go func() { passed <- gate.Retry(t.Context(), "rounds", nil) }()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Empty(t, passed)
-		require.True(t, gate.Holding())
-		accepted.Store(true)
-		require.False(t, <-passed)
-		require.False(t, gate.Holding())
-		require.Empty(t, gate.Faults())
-	})
 }
