@@ -99,7 +99,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 			return batch.Again
 		},
 		Failed: func(ctx context.Context, e *ends, failure batch.Failure) {
-			f.metrics.failed("finish")
+			f.metrics.failed.WithLabelValues("finish").Inc()
 			f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
 			e.uncertain = e.uncertain || failure.Verdict == batch.Again
 		},
@@ -170,7 +170,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
 			previous: row.Previous, result: stored(open[row.ID], row.Words), at: at(row.FinishedAt),
 		})
-		f.metrics.ended(row.Status)
+		f.metrics.ended.WithLabelValues(string(row.Status)).Inc()
 		f.vitals.end(row.Status, row.ActionRef, open[row.ID].took)
 		delete(open, row.ID)
 	}
@@ -182,7 +182,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 		ended = append(ended, again...)
 	}
 	for id := range open {
-		f.metrics.lost("finish")
+		f.metrics.lost.WithLabelValues("finish").Inc()
 		f.logger.DebugContext(ctx, "Execution was already ended by another program", "execution_id", id)
 	}
 	f.announcer.add(ctx, ended)

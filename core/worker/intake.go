@@ -105,7 +105,7 @@ func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Deli
 }
 
 func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
-	in.metrics.poison()
+	in.metrics.poison.Inc()
 	in.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered",
 		"message_id", delivery.MessageID, "error", cause)
 	delivery.GiveUpUnread(ctx, cause)
@@ -153,7 +153,7 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 		}
 		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)
 		if !added {
-			in.metrics.lost("start")
+			in.metrics.lost.WithLabelValues("start").Inc()
 			in.logger.DebugContext(ctx, "Dispatch is in hand already", "execution_id", dispatch.Payload.ExecutionID,
 				"attempt", dispatch.Payload.Attempt)
 			continue
@@ -183,7 +183,7 @@ func (in *intake) start(ctx context.Context, jobs []*job) bool {
 		}
 		again = true
 		if ctx.Err() == nil {
-			in.metrics.failed("start")
+			in.metrics.failed.WithLabelValues("start").Inc()
 			in.logger.WarnContext(ctx, "Executions not started, retrying", "executions", len(jobs), "error", err)
 		}
 		if !supervise.Sleep(ctx, pause) {
@@ -248,12 +248,11 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 	}
 	displaced := len(refused) > 0 && !in.owns(ctx)
 	for _, j := range refused {
-		in.metrics.lost("start")
+		in.metrics.lost.WithLabelValues("start").Inc()
 		in.logger.DebugContext(ctx, "Dispatch starts nothing", "execution_id", j.id, "attempt", j.attempt,
 			"returned", displaced)
 		j.returned = displaced
 	}
-	in.announcer.started(running)
 	in.announcer.add(ctx, cancelled)
 	for _, j := range running {
 		crashpoint.Reach("worker:started")
@@ -299,7 +298,7 @@ func (in *intake) runJob(j *job) {
 func (in *intake) returnUnstarted(j *job, end ending, logger *slog.Logger) {
 	defer j.begin()
 	in.unable(in.life, end.unstarted)
-	in.metrics.failed("process")
+	in.metrics.failed.WithLabelValues("process").Inc()
 	once := func() ([]store.ReturnExecutionRow, error) {
 		ctx, cancel := context.WithTimeout(in.life, statementTimeout)
 		defer cancel()

@@ -63,6 +63,9 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 	if deps.Logger == nil {
 		deps.Logger = telemetry.Discard()
 	}
+	if deps.Metrics == nil {
+		deps.Metrics = NewMetrics(nil)
+	}
 	separation, err := cfg.separation()
 	if err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (w *Worker) newLife() *life {
 	}
 	l.vitals.trouble = l.member.inability
 	l.announcer = &announcer{
-		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
+		publisher: deps.Broker.Publisher(), logger: deps.Logger, metrics: deps.Metrics,
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 	if cfg.BatchCompletions {
