@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -54,9 +55,7 @@ type Responses struct {
 
 // NewResponses makes the service.
 func NewResponses(deps Deps) *Responses {
-	if deps.Source == "" {
-		deps.Source = "attune-executor"
-	}
+	deps.Source, deps.Metrics = cmp.Or(deps.Source, "attune-executor"), cmp.Or(deps.Metrics, NewMetrics(nil))
 	return &Responses{deps: deps}
 }
 
@@ -198,7 +197,7 @@ func (r *Responses) once(ctx context.Context, all []announced) error {
 		case !known[h.inquiry]:
 			r.deadLetter(ctx, h.delivery, fmt.Errorf("%w: %d", ErrNotFound, h.inquiry))
 		case !h.delivery.Redelivered:
-			r.deps.Metrics.responded()
+			r.deps.Metrics.responses.Inc()
 		}
 	}
 	return nil
