@@ -46,7 +46,7 @@ type Matcher struct {
 func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics) *Matcher {
 	cfg.MaxEnforcements, cfg.MaxDepth = cmp.Or(cfg.MaxEnforcements, 2_000), cmp.Or(cfg.MaxDepth, 32)
 	cfg.Source = cmp.Or(cfg.Source, "attune-executor")
-	return &Matcher{cfg: cfg, store: st, relay: relay, logger: logger, metrics: metrics}
+	return &Matcher{cfg: cfg, store: st, relay: relay, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil))}
 }
 
 // Result is the result of a batch.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Outcomes of matching an event with a rule, as the metric names them.
@@ -15,7 +16,7 @@ const (
 	outcomeFailed   = "failed" // its expression failed
 )
 
-// Metrics measures the matching. A nil *Metrics measures nothing.
+// Metrics measures the matching.
 type Metrics struct {
 	events    prometheus.Counter
 	repeated  prometheus.Counter
@@ -26,22 +27,23 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of events.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	auto := promauto.With(reg)
 	m := &Metrics{
-		events: prometheus.NewCounter(prometheus.CounterOpts{
+		events: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_events_matched_total", Help: "Events that were matched with the rules.",
 		}),
-		repeated: prometheus.NewCounter(prometheus.CounterOpts{
+		repeated: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_events_repeated_total",
 			Help: "Deliveries of events that were matched before.",
 		}),
-		rules: prometheus.NewCounterVec(prometheus.CounterOpts{
+		rules: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_event_rules_total", Help: "Matches of an event with a rule, by outcome.",
 		}, []string{"outcome"}),
-		age: prometheus.NewHistogram(prometheus.HistogramOpts{
+		age: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "attune_event_age_seconds", Help: "Age of events when they were matched.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 12),
 		}),
-		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
+		forgotten: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_events_forgotten_total",
 			Help: "Events and enforcements that the sweep found because their message was lost or late.",
 		}, []string{"kind"}),
@@ -52,14 +54,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, kind := range []string{"event", "enforcement"} {
 		m.forgotten.WithLabelValues(kind)
 	}
-	reg.MustRegister(m.events, m.repeated, m.rules, m.age, m.forgotten)
 	return m
-}
-
-func (m *Metrics) found(kind string, n int) {
-	if m != nil {
-		m.forgotten.WithLabelValues(kind).Add(float64(n))
-	}
 }
 
 // report measures a batch, and logs each failing rule once.
@@ -84,9 +79,6 @@ func (b *batch) report(ctx context.Context) {
 
 func (b *batch) measure() {
 	m := b.metrics
-	if m == nil {
-		return
-	}
 	m.events.Add(float64(b.result.Events))
 	m.repeated.Add(float64(b.result.Repeated))
 	if b.result.Events == 0 {

@@ -77,7 +77,7 @@ func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, log
 ) *Sweep {
 	s := &Sweep{
 		cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger,
-		metrics: metrics,
+		metrics: cmp.Or(metrics, NewMetrics(nil)),
 	}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "events", Interval: s.cfg.Interval, Timeout: 2 * time.Minute, Jitter: 0.2, Tick: s.tick, Logger: logger,
@@ -178,7 +178,7 @@ func (s *Sweep) reportLate(ctx context.Context) error {
 		s.logger.WarnContext(ctx,
 			"Late events not matched, they are too old or their rule has changed since",
 			"events", late.Events, "first", late.First, "last", late.Last, "max_event_age", s.cfg.Horizon)
-		s.metrics.found("late_event", int(late.Events))
+		s.metrics.forgotten.WithLabelValues("late_event").Add(float64(late.Events))
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (s *Sweep) submitEvents(ctx context.Context, ids []int64) error {
 		return nil
 	}
 	s.logger.InfoContext(ctx, "Forgotten events found", "events", len(ids), "first", ids[0])
-	s.metrics.found("event", len(ids))
+	s.metrics.forgotten.WithLabelValues("event").Add(float64(len(ids)))
 	for part := range slices.Chunk(ids, eventsAtOnce) {
 		if err := s.events(ctx, part); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (s *Sweep) forgottenEnforcements(ctx context.Context) error {
 			return nil
 		}
 		s.logger.InfoContext(ctx, "Forgotten enforcements found", "enforcements", len(ids), "first", ids[0])
-		s.metrics.found("enforcement", len(ids))
+		s.metrics.forgotten.WithLabelValues("enforcement").Add(float64(len(ids)))
 		if err := s.enforcements(ctx, ids); err != nil {
 			return err
 		}

@@ -26,8 +26,6 @@ const DefaultPrompt = "A response is required to go on"
 const (
 	// KeyAsk has the question of a result.
 	KeyAsk = "__inquiry"
-	// KeyID has the id of the inquiry in the result of a core.ask.
-	KeyID = "__inquiry_id"
 	// KeyResponse has the answer in the result of a core.ask.
 	KeyResponse = "response"
 )
@@ -49,25 +47,6 @@ type Question struct {
 
 // ErrMalformed means that a question cannot be asked.
 var ErrMalformed = errors.New("the question is malformed")
-
-// Asked reads the question in the result of a completed execution: the object under __inquiry at the top level or below
-// data, where workers put the output of actions. An unreadable question is an ErrMalformed.
-func Asked(result json.RawMessage) (q Question, asked bool, err error) {
-	fields, ok := object(result)
-	if !ok {
-		return q, false, nil
-	}
-	raw := fields[KeyAsk]
-	if none(raw) {
-		inner, _ := object(fields["data"])
-		raw = inner[KeyAsk]
-	}
-	if none(raw) {
-		return q, false, nil
-	}
-	q, err = parse(raw)
-	return q, true, err
-}
 
 // parameters are those of core.ask; the last one is set by its task.
 var parameters = []string{"prompt", "response_schema", "assigned_to", "timeout_seconds"}

@@ -14,28 +14,13 @@ func TestAQuestionIsReadFromAResult(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		result string
-		want   *inquiry.Question // nil: it asks nothing
+		want   *inquiry.Question
 		fault  string
 	}{
-		"nothing":           {result: `{"data": {"a": 1}}`},
-		"no result":         {result: ``},
-		"null":              {result: `null`},
-		"a list":            {result: `[{"__inquiry": {"prompt": "x"}}]`},
-		"null asks nothing": {result: `{"__inquiry": null, "data": {"__inquiry": null}}`},
-		"at the top": {
+		"a prompt": {
 			result: `{"__inquiry": {"prompt": "go on?"}}`,
 			want:   &inquiry.Question{Prompt: "go on?"},
 		},
-		"below data": {
-			result: `{"succeeded": true, "data": {"__inquiry": {"prompt": "go on?"}}}`,
-			want:   &inquiry.Question{Prompt: "go on?"},
-		},
-		"the top wins": {
-			result: `{"__inquiry": {"prompt": "top"}, "data": {"__inquiry": {"prompt": "data"}}}`,
-			want:   &inquiry.Question{Prompt: "top"},
-		},
-		"deeper asks nothing": {result: `{"data": {"data": {"__inquiry": {"prompt": "x"}}}}`},
-		"a text asks nothing": {result: `{"data": "__inquiry"}`},
 		"all of it": {
 			result: `{"__inquiry": {"prompt": "p", "response_schema": {"type": "object"}, "assigned_to": 7, "timeout_seconds": 90}}`,
 			want: &inquiry.Question{
@@ -69,18 +54,16 @@ func TestAQuestionIsReadFromAResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, asks, err := inquiry.Asked(json.RawMessage(test.result))
+			var result map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(test.result), &result))
+			q, err := inquiry.Parse(result[inquiry.KeyAsk])
 			if test.fault != "" {
-				require.True(t, asks)
 				require.ErrorIs(t, err, inquiry.ErrMalformed)
 				require.ErrorContains(t, err, test.fault)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, test.want != nil, asks)
-			if test.want != nil {
-				require.Equal(t, *test.want, q)
-			}
+			require.Equal(t, *test.want, q)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,9 +53,7 @@ type Responses struct {
 
 // NewResponses makes the service.
 func NewResponses(deps Deps) *Responses {
-	if deps.Source == "" {
-		deps.Source = "attune-executor"
-	}
+	deps.Source, deps.Metrics = cmp.Or(deps.Source, "attune-executor"), cmp.Or(deps.Metrics, NewMetrics(nil))
 	return &Responses{deps: deps}
 }
 
@@ -186,7 +185,7 @@ func (r settling) Try(ctx context.Context, all []announced) error {
 		case !known[h.inquiry]:
 			r.deadLetter(ctx, h.delivery, fmt.Errorf("%w: %d", ErrNotFound, h.inquiry))
 		case !h.delivery.Redelivered:
-			r.deps.Metrics.responded()
+			r.deps.Metrics.responses.Inc()
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger
 ) *Watch {
 	cfg.Interval, cfg.Page = cmp.Or(cfg.Interval, time.Second), cmp.Or(cfg.Page, 200)
 	cfg.Source = cmp.Or(cfg.Source, "attune-executor")
-	w := &Watch{cfg: cfg, store: st, relay: relay, logger: logger, metrics: metrics}
+	w := &Watch{cfg: cfg, store: st, relay: relay, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil))}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: loopName, Interval: w.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1, MaxBackoff: 5 * time.Second,
 		Tick: w.tick, Logger: logger, Metrics: loops,
@@ -207,7 +207,7 @@ func (w *Watch) strays(ctx context.Context, tx *store.Tx) (ids, executions []int
 // record counts and logs the settled inquiries.
 func (w *Watch) record(ctx context.Context, ended []store.SettleInquiriesRow) {
 	for _, row := range ended {
-		w.metrics.ended(Status(row.Status))
+		w.metrics.endings.WithLabelValues(string(row.Status)).Inc()
 		w.logger.InfoContext(ctx, "Inquiry settled", "inquiry_id", row.ID, "execution_id", row.Execution, "status",
 			row.Status)
 	}
@@ -220,7 +220,7 @@ const (
 
 // count measures the open inquiries, every countEvery and up to countBound.
 func (w *Watch) count(ctx context.Context) error {
-	if w.metrics == nil || time.Since(w.counted) < countEvery {
+	if time.Since(w.counted) < countEvery {
 		return nil
 	}
 	row, err := w.store.CountOpenInquiries(ctx, countBound)

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,7 +52,9 @@ type Heartbeats struct {
 func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics,
 ) *Heartbeats {
-	h := &Heartbeats{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
+	h := &Heartbeats{
+		cfg: cfg.withDefaults(), store: st, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)),
+	}
 	h.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "heartbeats", Failure: "Failed to query active workers for heartbeat check", Interval: h.cfg.Interval,
 		Timeout: 30 * time.Second, Jitter: 0.1,

@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Metrics measures workers. A nil *Metrics measures nothing.
+// Metrics measures workers.
 type Metrics struct {
 	downtime    prometheus.Histogram
 	outage      prometheus.Histogram
@@ -62,9 +62,6 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 
 // gone counts a worker that was marked inactive; silent is negative if it never sent a heartbeat.
 func (m *Metrics) gone(silent float64) {
-	if m == nil {
-		return
-	}
 	m.deactivated.Inc()
 	if silent >= 0 {
 		m.downtime.Observe(silent)
@@ -73,9 +70,6 @@ func (m *Metrics) gone(silent float64) {
 
 // back counts a worker that resumed its heartbeats; outage is negative if unknown.
 func (m *Metrics) back(outage float64) {
-	if m == nil {
-		return
-	}
 	m.reactivated.Inc()
 	if outage >= 0 {
 		m.outage.Observe(outage)
@@ -83,9 +77,6 @@ func (m *Metrics) back(outage float64) {
 }
 
 func (m *Metrics) count(c store.CountWorkersRow) {
-	if m == nil {
-		return
-	}
 	for state, n := range map[string]int64{
 		"active": c.Active, "inactive": c.Inactive, "stale": c.Stale, "draining": c.Draining, "cordoned": c.Cordoned,
 		"suspect": c.Suspect, "unhealthy": c.Unhealthy, "degraded": c.Degraded,
@@ -97,17 +88,11 @@ func (m *Metrics) count(c store.CountWorkersRow) {
 
 // unknown removes the numbers of workers, because they are not known.
 func (m *Metrics) unknown() {
-	if m == nil {
-		return
-	}
 	m.workers.Reset()
 	m.age.Reset()
 }
 
 func (m *Metrics) probed(f finding) {
-	if m == nil {
-		return
-	}
 	m.probes.WithLabelValues(f.verdict).Inc()
 	if f.queue.err == nil && f.queue.asked {
 		m.rtt.Observe(f.queue.took.Seconds())

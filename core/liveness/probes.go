@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func NewProbes(
 ) *Probes {
 	p := &Probes{
 		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(cfg.EndpointHosts),
-		logger: logger, metrics: metrics,
+		logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)),
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval,

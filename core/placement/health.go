@@ -171,17 +171,8 @@ func (l Limits) byQueue(s Signs) (Health, string) {
 }
 
 func (l Limits) byFailures(s Signs) (Health, string) {
-	reason := fmt.Sprintf("%d failures in a row", s.Report.InARow) + s.Report.allOf()
-	switch {
-	case s.Report.InARow >= l.UnhealthyFailures && s.Report.Actions == 1:
-		return Degraded, reason
-	case s.Report.InARow >= l.UnhealthyFailures:
-		return s.trial(reason)
-	case s.Report.InARow >= l.DegradedFailures:
-		return Degraded, reason
-	default:
-		return HealthUnknown, ""
-	}
+	n := s.Report.InARow
+	return s.failures(n >= l.UnhealthyFailures, n >= l.DegradedFailures, fmt.Sprintf("%d failures in a row", n))
 }
 
 func (l Limits) byShare(s Signs) (Health, string) {
@@ -189,13 +180,20 @@ func (l Limits) byShare(s Signs) (Health, string) {
 		return HealthUnknown, ""
 	}
 	share := float64(s.Report.Failed) / float64(s.Report.Total)
-	reason := fmt.Sprintf("%d of %d executions failed", s.Report.Failed, s.Report.Total) + s.Report.allOf()
+	return s.failures(share >= l.UnhealthyRate, share >= l.DegradedRate,
+		fmt.Sprintf("%d of %d executions failed", s.Report.Failed, s.Report.Total))
+}
+
+// failures judges failures that reach the limits. Those of a single action degrade the worker at most. Others make it
+// unhealthy until nothing has ended for TrialAfter.
+func (s Signs) failures(unhealthy, degraded bool, reason string) (Health, string) {
+	reason += s.Report.allOf()
 	switch {
-	case share >= l.UnhealthyRate && s.Report.Actions == 1:
-		return Degraded, reason
-	case share >= l.UnhealthyRate:
-		return s.trial(reason)
-	case share >= l.DegradedRate:
+	case unhealthy && s.Report.Actions != 1 && s.Unchanged < TrialAfter:
+		return Unhealthy, reason
+	case unhealthy && s.Report.Actions != 1:
+		return Degraded, reason + ", and none since: on trial"
+	case unhealthy, degraded:
 		return Degraded, reason
 	default:
 		return HealthUnknown, ""
@@ -208,12 +206,4 @@ func (r Report) allOf() string {
 		return ""
 	}
 	return ", all of " + cmp.Or(r.Action, "one action")
-}
-
-// trial is unhealthy until nothing has ended for TrialAfter.
-func (s Signs) trial(reason string) (Health, string) {
-	if s.Unchanged >= TrialAfter {
-		return Degraded, reason + ", and none since: on trial"
-	}
-	return Unhealthy, reason
 }

@@ -41,48 +41,35 @@ const (
 // all of which must be expired. It keeps all of them while one holds a slot or an open row refers to it (a
 // pending inquiry, a waiting retry, an undecided dead letter, a dispatch of a work queue).
 type Executions struct {
-	*supervise.Loop
+	base
 
-	cfg     ExecutionsConfig
-	store   *store.Store
-	logger  *slog.Logger
-	metrics *Metrics
-	shape   store.RetentionShapeRow // of the schema; every tick reads it
+	cfg   ExecutionsConfig
+	shape store.RetentionShapeRow // of the schema; every tick reads it
 }
 
 // NewExecutions builds the loop.
 func NewExecutions(
 	cfg ExecutionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
 ) *Executions {
-	cfg.Interval = orDefault(cfg.Interval, time.Hour)
-	e := &Executions{cfg: cfg, store: st, logger: logger, metrics: metrics}
-	e.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "retention executions", Interval: cfg.Interval, Timeout: 30 * time.Minute, Jitter: 0.2,
-		Tick: e.tick, Logger: logger, Metrics: loops,
-	})
+	e := &Executions{cfg: cfg}
+	e.base = newBase(supervise.LoopConfig{
+		Name: "retention executions", Interval: cfg.Interval, Timeout: 30 * time.Minute, Jitter: 0.2, Tick: e.tick,
+	}, st, logger, metrics, loops)
 	return e
 }
 
 func (e *Executions) tick(ctx context.Context) error {
-	lock, err := e.store.LockSession(ctx, "retention executions", lockHolder)
-	if _, locked := errors.AsType[*store.LockedError](err); locked {
-		return nil
-	}
-	if err != nil {
-		return wrapped(err, "delete old executions")
-	}
-	defer lock.Release(ctx)
-	var errs []error
-	if e.cfg.Executions > 0 {
-		errs = append(errs, e.record(ctx))
-	}
-	if e.cfg.Audit > 0 {
-		kind := removal{"operator audit", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneOperatorAudit(ctx, e.cfg.Audit.Seconds(), pageRows)
-		}}
-		errs = append(errs, prune(ctx, e.store, "retention audit", kind, e.logger, e.metrics))
-	}
-	return errors.Join(errs...)
+	return e.alone(ctx, "retention executions", "delete old executions", func() error {
+		var errs []error
+		if e.cfg.Executions > 0 {
+			errs = append(errs, e.record(ctx))
+		}
+		if e.cfg.Audit > 0 {
+			errs = append(errs, e.prune(ctx, "retention audit",
+				removal{"operator audit", e.cfg.Audit, (*store.Queries).PruneOperatorAudit}))
+		}
+		return errors.Join(errs...)
+	})
 }
 
 // record deletes executions, and then their leftover enforcements.

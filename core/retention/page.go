@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 const (
@@ -20,6 +22,40 @@ const (
 	// logEvery is the interval of progress logs in a long deletion.
 	logEvery = 10 * time.Second
 )
+
+// base is what all loops of this package have.
+type base struct {
+	*supervise.Loop
+
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
+}
+
+// newBase makes a loop with an interval of 1 h by default. metrics may be nil.
+func newBase(cfg supervise.LoopConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics,
+) base {
+	if metrics == nil {
+		metrics = NewMetrics(nil)
+	}
+	cfg.Interval = supervise.OrDefault(cfg.Interval, time.Hour)
+	cfg.Logger, cfg.Metrics = logger, loops
+	return base{Loop: supervise.NewLoop(cfg), store: st, logger: logger, metrics: metrics}
+}
+
+// alone runs a tick under a session lock, unless another replica does: no transaction stays open meanwhile.
+func (b *base) alone(ctx context.Context, name, what string, tick func() error) error {
+	lock, err := b.store.LockSession(ctx, name, "attune-executor retention")
+	if _, locked := errors.AsType[*store.LockedError](err); locked {
+		return nil
+	}
+	if err != nil {
+		return wrapped(err, what)
+	}
+	defer lock.Release(ctx)
+	return tick()
+}
 
 // page runs one short transaction.
 func page(ctx context.Context, st *store.Store, name string, fn func(ctx context.Context, tx *store.Tx) error) error {
@@ -60,32 +96,4 @@ func wrapped(err error, what string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// queryRows reads all rows. fields returns the destinations of a row.
-func queryRows[T any](ctx context.Context, st *store.Store, what, sql string, args []any,
-	fields func(*T) []any,
-) ([]T, error) {
-	rows, err := st.Pool().Query(ctx, sql, args...)
-	if err != nil {
-		return nil, wrapped(err, what)
-	}
-	defer rows.Close()
-	var all []T
-	for rows.Next() {
-		var one T
-		if err := rows.Scan(fields(&one)...); err != nil {
-			return nil, wrapped(err, what)
-		}
-		all = append(all, one)
-	}
-	return all, wrapped(rows.Err(), what)
-}
-
-// orDefault returns d, or the default unless d is positive.
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }

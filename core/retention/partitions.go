@@ -48,12 +48,9 @@ func (c PartitionsConfig) kept(table string) time.Duration {
 // needs no DDL. If it may not run them, the loop logs once what to do; the gap stays visible in
 // attune_partitions_missing.
 type Partitions struct {
-	*supervise.Loop
+	base
 
 	cfg     PartitionsConfig
-	store   *store.Store
-	logger  *slog.Logger
-	metrics *Metrics
 	refused map[string]bool // tables whose missing rights were logged; only the loop uses it
 }
 
@@ -61,13 +58,12 @@ type Partitions struct {
 func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics,
 ) *Partitions {
-	cfg.Interval = orDefault(cfg.Interval, time.Hour)
-	cfg.History, cfg.Events = orDefault(cfg.History, 30*24*time.Hour), orDefault(cfg.Events, 30*24*time.Hour)
-	p := &Partitions{cfg: cfg, store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
-	p.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "partitions", Interval: p.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.1,
-		Tick: p.tick, Logger: logger, Metrics: loops,
-	})
+	cfg.History = supervise.OrDefault(cfg.History, 30*24*time.Hour)
+	cfg.Events = supervise.OrDefault(cfg.Events, 30*24*time.Hour)
+	p := &Partitions{cfg: cfg, refused: map[string]bool{}}
+	p.base = newBase(supervise.LoopConfig{
+		Name: "partitions", Interval: cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.1, Tick: p.tick,
+	}, st, logger, metrics, loops)
 	return p
 }
 
@@ -82,7 +78,7 @@ func (p *Partitions) tick(ctx context.Context) error {
 		state[c.Table] = c
 	}
 	var errs []error
-	for _, t := range tables() {
+	for _, t := range tables {
 		if state[t.name].Partitioned {
 			errs = append(errs, p.logRights(ctx, t, p.maintain(ctx, t, state[t.name])))
 		}
@@ -97,11 +93,9 @@ func (p *Partitions) maintain(ctx context.Context, t table, c Coverage) error {
 		errs = append(errs, p.change(ctx, t, "default partition of "+t.name+" created",
 			`SELECT attune_partition_default($1)`, t.name))
 	}
-	if c.Missing > 0 {
-		errs = append(errs, p.ahead(ctx, t))
-	}
-	old, err := oldPartitions(ctx, p.store, t.name, p.cfg.kept(t.name))
-	errs = append(errs, err)
+	errs = append(errs, p.ahead(ctx, t, c.gaps))
+	old, err := p.store.OldPartitions(ctx, t.name, p.cfg.kept(t.name).Seconds())
+	errs = append(errs, wrapped(err, "find old partitions of "+t.name))
 	for _, child := range old {
 		err := p.change(ctx, t, "partition "+child+" dropped",
 			`SELECT attune_partition_drop($1, $2::text::regclass)`, t.name, child)
@@ -126,9 +120,8 @@ var errTooMany = fmt.Errorf("more than %d rows of its time are in the default pa
 
 // ahead creates the missing partitions, the nearest first, each in a transaction of its own. An
 // error of one does not stop the others.
-func (p *Partitions) ahead(ctx context.Context, t table) error {
-	missing, err := gaps(ctx, p.store, t)
-	errs := []error{err}
+func (p *Partitions) ahead(ctx context.Context, t table, missing []gap) error {
+	var errs []error
 	for _, one := range missing {
 		created := false
 		err := p.page(ctx, "create a partition", func(ctx context.Context, tx *store.Tx) (err error) {
@@ -153,7 +146,7 @@ func (p *Partitions) ahead(ctx context.Context, t table) error {
 // its rows from the default partition.
 func createPartition(ctx context.Context, tx *store.Tx, t table, one gap) (created bool, err error) {
 	var done *bool
-	err = tx.QueryRow(ctx, `SELECT attune_partition_add($1, $2, $3, $4::text::timestamptz, $5::text::timestamptz, $6)`,
+	err = tx.QueryRow(ctx, `SELECT attune_partition_add($1, $2, $3, $4, $5, $6)`,
 		t.name, t.column, one.child, one.since, one.until, mostMoved).Scan(&done)
 	if err == nil && done == nil {
 		err = errTooMany
@@ -224,7 +217,11 @@ func (p *Partitions) measure(ctx context.Context) error {
 				return fmt.Errorf("count the rows of %s: %w", c.Default, err)
 			}
 		}
-		p.metrics.cover(c, rest)
+		if c.Partitioned {
+			p.metrics.ahead.WithLabelValues(c.Table).Set(c.Ahead.Hours() / 24)
+			p.metrics.missing.WithLabelValues(c.Table).Set(float64(c.Missing))
+			p.metrics.rest.WithLabelValues(c.Table).Set(float64(rest))
+		}
 		if c.Missing > 0 || rest > 0 {
 			p.logger.WarnContext(ctx, "Partitions are missing, or rows are in the default partition",
 				"table", c.Table, "missing", c.Missing, "rows_in_default", rest)

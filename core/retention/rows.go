@@ -30,107 +30,109 @@ const activityKept = 48 * time.Hour
 // pendingTraces is the retention of the names of spans that were not sent: longer than replicas try.
 const pendingTraces = time.Hour
 
-// Rows deletes expired decided dead letters, lost work, refused late writes, cleared alerts, and unused
-// workflow definitions. It never deletes operators' actions (operator_audit).
-type Rows struct {
-	*supervise.Loop
-
-	cfg     RowsConfig
-	store   *store.Store
-	logger  *slog.Logger
-	metrics *Metrics
+// QueuesConfig configures the retention of idle queues.
+type QueuesConfig struct {
+	// Interval is the pause between ticks. Default 1 h.
+	Interval time.Duration
+	// Groups is the retention of a group's queue after its last execution. Default 30 days.
+	Groups time.Duration
+	// Scopes is the retention of a shared limit's row after its last use. Default 1 day, and never less than
+	// the window of a rate or quota.
+	Scopes time.Duration
 }
 
-// NewRows builds the loop.
+// Rows deletes rows of some kinds after their retention.
+type Rows struct {
+	base
+
+	kinds []removal
+}
+
+// NewRows makes the loop that deletes expired decided dead letters, lost work, refused late writes, cleared alerts,
+// and unused workflow definitions. It never deletes operators' actions (operator_audit).
 func NewRows(cfg RowsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Rows {
-	cfg.Interval = orDefault(cfg.Interval, time.Hour)
-	cfg.History = orDefault(cfg.History, 30*24*time.Hour)
-	cfg.DeadLetters = orDefault(cfg.DeadLetters, 24*time.Hour)
-	r := &Rows{cfg: cfg, store: st, logger: logger, metrics: metrics}
-	r.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "retention rows", Interval: r.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.2,
-		Tick: r.tick, Logger: logger, Metrics: loops,
-	})
+	history := supervise.OrDefault(cfg.History, 30*24*time.Hour)
+	r := &Rows{kinds: []removal{
+		{"dead letters", supervise.OrDefault(cfg.DeadLetters, 24*time.Hour), (*store.Queries).PruneDeadLetters},
+		{"lost work", history, (*store.Queries).PruneLostWork},
+		{"late writes", history, (*store.Queries).PruneLateWrites},
+		{"minutes of activity", activityKept, (*store.Queries).PruneActivity},
+		{"alerts", history, (*store.Queries).PruneAlerts},
+		{"trace origins", history, (*store.Queries).PruneTraceOrigins},
+		// Replicas that have tracing off now have left them.
+		{"pending traces", pendingTraces, (*store.Queries).PruneTracePending},
+		{"keys of requests", 0, func(q *store.Queries, ctx context.Context, _ float64, page int32) (int64, error) {
+			return q.PruneRequestKeys(ctx, page)
+		}},
+		{"workflow definitions", sourcesKept, (*store.Queries).PruneWorkflowSources},
+	}}
+	r.base = newBase(supervise.LoopConfig{
+		Name: "retention rows", Interval: cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.2, Tick: r.tick,
+	}, st, logger, metrics, loops)
+	return r
+}
+
+// NewQueues makes the loop that deletes unused queues of groups, and rows of unused shared limits (upstream 28). A
+// queue with an operator's override (a pause, a limit) stays.
+func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics,
+) *Rows {
+	r := &Rows{kinds: []removal{
+		{"queues", supervise.OrDefault(cfg.Groups, 30*24*time.Hour), (*store.Queries).PruneGroupStates},
+		{"shared limits", supervise.OrDefault(cfg.Scopes, 24*time.Hour), (*store.Queries).PruneScopes},
+	}}
+	r.base = newBase(supervise.LoopConfig{
+		Name: "retention", Interval: cfg.Interval, Timeout: 5 * time.Minute, Jitter: 0.2, Tick: r.tick,
+	}, st, logger, metrics, loops)
 	return r
 }
 
 // tick handles one kind after the other; an error of one does not stop the others.
 func (r *Rows) tick(ctx context.Context) error {
-	history := r.cfg.History.Seconds()
 	var errs []error
-	for _, kind := range []removal{
-		{"dead letters", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneDeadLetters(ctx, r.cfg.DeadLetters.Seconds(), pageRows)
-		}},
-		{"lost work", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneLostWork(ctx, history, pageRows)
-		}},
-		{"late writes", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneLateWrites(ctx, history, pageRows)
-		}},
-		{"minutes of activity", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneActivity(ctx, activityKept.Seconds(), pageRows)
-		}},
-		{"alerts", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneAlerts(ctx, history, pageRows)
-		}},
-		{"trace origins", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneTraceOrigins(ctx, history, pageRows)
-		}},
-		// Replicas that have tracing off now have left them.
-		{"pending traces", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneTracePending(ctx, pendingTraces.Seconds(), pageRows)
-		}},
-		{"keys of requests", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneRequestKeys(ctx, pageRows)
-		}},
-		{"workflow definitions", func(ctx context.Context, tx *store.Tx) (int64, error) {
-			return tx.PruneWorkflowSources(ctx, sourcesKept.Seconds(), pageRows)
-		}},
-	} {
-		errs = append(errs, prune(ctx, r.store, "retention rows", kind, r.logger, r.metrics))
+	for _, kind := range r.kinds {
+		errs = append(errs, r.prune(ctx, r.Name(), kind))
 	}
 	return errors.Join(errs...)
 }
 
-// removal is a kind of rows and the function that deletes a page of them.
+// removal is a kind of rows, its retention, and the function that deletes a page of them.
 type removal struct {
 	what   string
-	remove func(context.Context, *store.Tx) (int64, error)
+	kept   time.Duration
+	remove func(q *store.Queries, ctx context.Context, older float64, page int32) (int64, error)
 }
 
 // prune deletes pages until one is not full, unless another replica does.
-func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger,
-	metrics *Metrics,
-) error {
+func (b *base) prune(ctx context.Context, lock string, kind removal) error {
 	total, logged := int64(0), time.Now()
 	defer func() {
 		if total > 0 {
-			logger.InfoContext(ctx, "Expired rows deleted", "what", kind.what, "rows", total)
+			b.logger.InfoContext(ctx, "Expired rows deleted", "what", kind.what, "rows", total)
 		}
 	}()
 	for {
 		var removed int64
-		err := page(ctx, st, lock, func(ctx context.Context, tx *store.Tx) error {
+		err := page(ctx, b.store, lock, func(ctx context.Context, tx *store.Tx) error {
 			removed = 0
 			won, err := tx.TryLoopLock(ctx, lock)
 			if err != nil || !won {
 				return err
 			}
-			removed, err = kind.remove(ctx, tx)
+			removed, err = kind.remove(tx.Queries, ctx, kind.kept.Seconds(), pageRows)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("delete %s after %d rows: %w", kind.what, total, err)
 		}
 		total += removed
-		metrics.removedOne(kind.what, removed)
+		b.metrics.removedOne(kind.what, removed)
 		if removed < pageRows {
 			return nil
 		}
 		if time.Since(logged) > logEvery {
 			logged = time.Now()
-			logger.InfoContext(ctx, "Deleting expired rows", "what", kind.what, "rows_so_far", total)
+			b.logger.InfoContext(ctx, "Deleting expired rows", "what", kind.what, "rows_so_far", total)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package retention
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -22,48 +21,36 @@ type WorkersConfig struct {
 // first one.
 const settled = time.Hour
 
-// lockHolder is the application name of the session that holds the loop's lock.
-const lockHolder = "attune-executor retention"
-
 // workersAtOnce bounds the workers of one pass over the executions.
 const workersAtOnce = 100
 
 // Workers forgets workers with a long inactivity, no execution and no cordon: see ForgetWorkers.
 type Workers struct {
-	*supervise.Loop
+	base
 
-	cfg     WorkersConfig
-	store   *store.Store
-	broker  Broker
-	logger  *slog.Logger
-	metrics *Metrics
-	logged  map[int64]string // the last logged reason for keeping a worker; only the loop uses it
+	cfg    WorkersConfig
+	broker Broker
+	logged map[int64]string // the last logged reason for keeping a worker; only the loop uses it
 }
 
 // NewWorkers builds the loop.
 func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics,
 ) *Workers {
-	cfg.Interval, cfg.Silent = orDefault(cfg.Interval, time.Hour), orDefault(cfg.Silent, 7*24*time.Hour)
-	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, logged: map[int64]string{}}
-	w.Loop = supervise.NewLoop(supervise.LoopConfig{
+	cfg.Silent = supervise.OrDefault(cfg.Silent, 7*24*time.Hour)
+	w := &Workers{cfg: cfg, broker: b, logged: map[int64]string{}}
+	w.base = newBase(supervise.LoopConfig{
 		// A long pass over the executions starts again after the timeout.
-		Name: "retention workers", Interval: cfg.Interval, Timeout: time.Hour, Jitter: 0.2,
-		Tick: w.tick, Logger: logger, Metrics: loops,
-	})
+		Name: "retention workers", Interval: cfg.Interval, Timeout: time.Hour, Jitter: 0.2, Tick: w.tick,
+	}, st, logger, metrics, loops)
 	return w
 }
 
-// tick holds a session lock, so that no transaction stays open during the pass of another replica.
 func (w *Workers) tick(ctx context.Context) error {
-	lock, err := w.store.LockSession(ctx, "retention workers", lockHolder)
-	if _, locked := errors.AsType[*store.LockedError](err); locked {
-		return nil
-	}
-	if err != nil {
-		return wrapped(err, "forget inactive workers")
-	}
-	defer lock.Release(ctx)
+	return w.alone(ctx, "retention workers", "forget inactive workers", func() error { return w.forget(ctx) })
+}
+
+func (w *Workers) forget(ctx context.Context) error {
 	stays := map[int64]string{}
 	defer func() { w.logged = stays }()
 	order := ForgetRequest{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}

@@ -253,6 +253,37 @@ func (q *Queries) LockWorkerLoad(ctx context.Context, worker int64) (int32, erro
 	return assigned, err
 }
 
+const OldPartitions = `-- name: OldPartitions :many
+SELECT o.child::text AS child FROM (
+    SELECT i.inhrelid::regclass AS child,
+           (regexp_match(pg_get_expr(k.relpartbound, k.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
+    JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = i.inhparent
+    WHERE i.inhparent = to_regclass(quote_ident($1::text)) AND NOT i.inhdetachpending) o
+WHERE o.until <= now() - make_interval(secs => $2::float8) ORDER BY o.until
+`
+
+// The partitions that end before the retention period, the oldest first. regclass quotes the names.
+func (q *Queries) OldPartitions(ctx context.Context, name string, older float64) ([]string, error) {
+	rows, err := q.db.Query(ctx, OldPartitions, name, older)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var child string
+		if err := rows.Scan(&child); err != nil {
+			return nil, err
+		}
+		items = append(items, child)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PruneAlerts = `-- name: PruneAlerts :execrows
 DELETE FROM alert a
 WHERE a.id = ANY (ARRAY(
@@ -428,6 +459,79 @@ func (q *Queries) PruneWorkflowSources(ctx context.Context, older float64, page 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const ReadPartitions = `-- name: ReadPartitions :many
+WITH want AS (
+    SELECT u.name, make_interval(hours => 24 * u.step) AS step, u.ahead, to_regclass(quote_ident(u.name))::oid AS parent
+    FROM (SELECT unnest($1::text[]) AS name, unnest($2::int[]) AS step,
+                 unnest($3::int[]) AS ahead) u
+), made AS MATERIALIZED (
+    SELECT i.inhparent AS parent,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']*)''\)'))[1]::timestamptz AS since,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = ANY (ARRAY(SELECT w.parent FROM want w)) AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+), days AS (
+    SELECT w.name, w.step, w.parent, g.at,
+           EXISTS (SELECT FROM made m WHERE m.parent = w.parent
+                   AND coalesce(m.since <= g.at, true) AND coalesce(m.until >= g.at + w.step, true)) AS there
+    FROM want w, LATERAL (SELECT generate_series(date_bin(w.step, now(), '2000-01-03 00:00:00+00'),
+                                                 now() + make_interval(hours => 24 * w.ahead), w.step) AS at) g
+)
+SELECT d.name::text AS name, (p.partrelid IS NOT NULL)::bool AS partitioned,
+       coalesce(nullif(p.partdefid, 0)::regclass::text, '')::text AS "default",
+       CASE WHEN p.partrelid IS NULL THEN 0
+            ELSE extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + d.step) - now(), '0'))
+       END::float8 AS ahead,
+       coalesce(array_agg(d.name || '_p' || to_char(d.at AT TIME ZONE 'UTC', 'YYYYMMDD') ORDER BY d.at)
+                FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::text[] AS missing,
+       coalesce(array_agg(d.at ORDER BY d.at) FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::timestamptz[] AS since,
+       coalesce(array_agg(d.at + d.step ORDER BY d.at) FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::timestamptz[] AS until
+FROM days d LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = d.parent
+GROUP BY d.name, d.step, p.partrelid, p.partdefid
+ORDER BY d.name
+`
+
+type ReadPartitionsRow struct {
+	Name        string
+	Partitioned bool
+	Default     string
+	Ahead       float64
+	Missing     []string
+	Since       []time.Time
+	Until       []time.Time
+}
+
+// How far ahead partitions exist, and the missing ones, the nearest first. The bounds come from the catalog, so that
+// every partition counts, whatever its name and origin. A table without native partitions, as in an existing
+// installation, is not partitioned.
+func (q *Queries) ReadPartitions(ctx context.Context, tables []string, steps []int32, aheads []int32) ([]ReadPartitionsRow, error) {
+	rows, err := q.db.Query(ctx, ReadPartitions, tables, steps, aheads)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadPartitionsRow
+	for rows.Next() {
+		var i ReadPartitionsRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Partitioned,
+			&i.Default,
+			&i.Ahead,
+			&i.Missing,
+			&i.Since,
+			&i.Until,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReferredWorkers = `-- name: ReferredWorkers :many

@@ -37,18 +37,6 @@ func (e *ExitError) Error() string {
 // action has no file.
 type Actions map[string]Func
 
-// Register adds a function. A name can be registered once.
-func (a Actions) Register(name string, fn Func) error {
-	if name == "" || fn == nil {
-		return fmt.Errorf("register action %q: a name and a function are needed", name)
-	}
-	if _, taken := a[name]; taken {
-		return fmt.Errorf("register action %q: the name is taken", name)
-	}
-	a[name] = fn
-	return nil
-}
-
 // find prefers the action's own reference to its entrypoint.
 func (a Actions) find(ref, entrypoint string) Func {
 	if fn, ok := a[ref]; ok {

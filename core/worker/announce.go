@@ -49,7 +49,6 @@ type publisher interface {
 // confirms it.
 type announcer struct {
 	publisher publisher
-	statuses  bool          // also publish transitions other than cancels
 	batches   *batchReaders // nil sends each completion in its own message
 	logger    *slog.Logger
 	metrics   *Metrics
@@ -70,8 +69,11 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 	var messages []broker.Message
 	payloads := make([]message.ExecutionCompleted, len(ended))
 	for i, e := range ended {
-		if e.status == lifecycle.StatusCancelled || a.statuses {
-			messages = append(messages, a.changed(e.execution, e.ref, e.previous, e.status, e.at))
+		if e.status == lifecycle.StatusCancelled {
+			messages = append(messages, encode(a, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
+				ExecutionID: e.execution, ActionRef: e.ref, PreviousStatus: string(e.previous),
+				NewStatus: string(e.status), ChangedAt: e.at,
+			}))
 		}
 		payloads[i] = e.payload()
 	}
@@ -81,19 +83,6 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 		for _, payload := range payloads {
 			messages = append(messages, encode(a, message.TypeExecutionCompleted, payload))
 		}
-	}
-	a.put(messages, false)
-}
-
-// started queues the transitions of executions to running.
-func (a *announcer) started(jobs []*job) {
-	if !a.statuses {
-		return
-	}
-	var messages []broker.Message
-	for _, j := range jobs {
-		messages = append(messages,
-			a.changed(j.id, j.row.ActionRef, lifecycle.StatusScheduled, lifecycle.StatusRunning, time.Now().UTC()))
 	}
 	a.put(messages, false)
 }
@@ -120,7 +109,7 @@ func (a *announcer) put(messages []broker.Message, front bool) {
 	}
 	a.mu.Unlock()
 	if dropped > 0 {
-		a.metrics.dropped(dropped)
+		a.metrics.dropped.Add(float64(dropped))
 		a.logger.Warn("Completions dropped beyond the memory bound; the engine's sweep finds them",
 			"dropped", dropped)
 	}
@@ -191,7 +180,7 @@ func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broke
 		left, reason = append(left, batch[i]), outcome.Err
 	}
 	if len(left) > 0 && ctx.Err() == nil {
-		a.metrics.failed("publish")
+		a.metrics.failed.WithLabelValues("publish").Inc()
 		a.logger.WarnContext(ctx, "Messages not confirmed, publishing again",
 			"messages", len(left), "of", len(batch), "error", reason)
 	}
@@ -226,12 +215,6 @@ func (e announcement) payload() message.ExecutionCompleted {
 		payload.Result = jsonvalue.Copy(json.RawMessage(e.result), resultInMessage)
 	}
 	return payload
-}
-
-func (a *announcer) changed(execution int64, ref string, from, to lifecycle.Status, at time.Time) broker.Message {
-	return encode(a, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
-		ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
-	})
 }
 
 // encode makes the message with its id, which stays the same in every publication.

@@ -43,7 +43,7 @@ func (s *scripted) Publish(_ context.Context, messages []broker.Message) []broke
 
 func newTestAnnouncer(publisher publisher) *announcer {
 	return &announcer{
-		publisher: publisher, logger: telemetry.Discard(),
+		publisher: publisher, logger: telemetry.Discard(), metrics: NewMetrics(nil),
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 }

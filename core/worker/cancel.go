@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -18,11 +17,8 @@ import (
 // canceller ends the contexts of cancelled executions. Only the row decides: a message makes the
 // canceller read the row at once, and the poll reads it anyway.
 type canceller struct {
-	store  *store.Store
-	worker int64
+	member *membership
 	roster *roster
-	owns   func(ctx context.Context) bool // whether this process still has the worker's name
-	logger *slog.Logger
 }
 
 // A message may arrive before its row is committed, so the row is read repeatedly for a while.
@@ -64,29 +60,29 @@ func (c *canceller) record(ctx context.Context, batch *broker.Batch, asked map[i
 		case err != nil:
 		case request.MessageType != message.TypeExecutionCancelRequested:
 			err = fmt.Errorf("a %s is no cancel request", request.MessageType)
-		case request.Payload.WorkerID != c.worker:
-			err = fmt.Errorf("the cancel request is for worker %d, not %d", request.Payload.WorkerID, c.worker)
+		case request.Payload.WorkerID != c.member.id:
+			err = fmt.Errorf("the cancel request is for worker %d, not %d", request.Payload.WorkerID, c.member.id)
 		}
 		if err != nil {
-			c.logger.WarnContext(telemetry.Often(ctx), "Cancel request cannot be read and is dead-lettered",
+			c.member.logger.WarnContext(telemetry.Often(ctx), "Cancel request cannot be read and is dead-lettered",
 				"message_id", batch.Deliveries[i].MessageID, "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
 		id := request.Payload.ExecutionID
 		inHand := c.roster.inHand(id)
-		c.logger.DebugContext(ctx, "Cancel requested", "execution_id", id, "in_hand", inHand)
+		c.member.logger.DebugContext(ctx, "Cancel requested", "execution_id", id, "in_hand", inHand)
 		if inHand {
 			asked[id] = time.Now().Add(confirmFor)
 		}
 		unknown = unknown || !inHand
 	}
-	if unknown && !c.owns(ctx) {
-		giveBack(ctx, batch, c.logger)
+	if unknown && !c.member.owns(ctx) {
+		giveBack(ctx, batch, c.member.logger)
 		return
 	}
 	if err := batch.Ack(); err != nil {
-		c.logger.DebugContext(ctx, "Cancel requests could not be acknowledged", "error", err)
+		c.member.logger.DebugContext(ctx, "Cancel requests could not be acknowledged", "error", err)
 	}
 }
 
@@ -98,9 +94,9 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := c.store.ReadRunStates(bounded, slices.Collect(maps.Keys(asked)))
+	rows, err := c.member.store.ReadRunStates(bounded, slices.Collect(maps.Keys(asked)))
 	if err != nil {
-		c.logger.DebugContext(ctx, "Rows of cancel requests could not be read", "error", err)
+		c.member.logger.DebugContext(ctx, "Rows of cancel requests could not be read", "error", err)
 	}
 	for _, row := range rows {
 		switch {
@@ -115,8 +111,8 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	}
 	for id, until := range asked {
 		if time.Now().After(until) {
-			c.logger.WarnContext(telemetry.Often(ctx), "Cancel request ignored, the row of the execution is not cancelled",
-				"execution_id", id)
+			c.member.logger.WarnContext(telemetry.Often(ctx),
+				"Cancel request ignored, the row of the execution is not cancelled", "execution_id", id)
 			delete(asked, id)
 		}
 	}
@@ -124,7 +120,7 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 
 // inForce is the attempt with which a row may run at this worker; noAttempt if it may not.
 func (c *canceller) inForce(row store.ReadRunStatesRow) int32 {
-	if row.Worker == nil || *row.Worker != c.worker || row.Status.Terminal() {
+	if row.Worker == nil || *row.Worker != c.member.id || row.Status.Terminal() {
 		return noAttempt
 	}
 	return row.Attempt
@@ -141,7 +137,7 @@ func (c *canceller) poll(ctx context.Context) error {
 	for id := range active {
 		ids = append(ids, id)
 	}
-	rows, err := c.store.ReadRunStates(ctx, ids)
+	rows, err := c.member.store.ReadRunStates(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read the rows of %d running executions: %w", len(ids), err)
 	}
@@ -150,10 +146,10 @@ func (c *canceller) poll(ctx context.Context) error {
 		case row.Status == lifecycle.StatusCanceling, row.Status == lifecycle.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
 		case row.Status == lifecycle.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil &&
-			*row.Worker == c.worker:
+			*row.Worker == c.member.id:
 		default:
 			if c.roster.interruptExcept(row.ID, c.inForce(row), ErrTaken) {
-				c.logger.DebugContext(ctx, "Execution stopped, another worker or program has it",
+				c.member.logger.DebugContext(ctx, "Execution stopped, another worker or program has it",
 					"execution_id", row.ID, "status", string(row.Status))
 			}
 		}

@@ -94,9 +94,6 @@ type Config struct {
 	// PacksDir holds the packs: PACK/actions/ENTRYPOINT. Without it only absolute entrypoints and
 	// functions can run.
 	PacksDir string
-	// PublishStatus sends a status message for every transition, as existing workers do, and not
-	// for cancels only.
-	PublishStatus bool
 	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of the queue, so all
 	// programs that declare the queue must use the same value.
 	QueueTTL time.Duration

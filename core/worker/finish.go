@@ -103,7 +103,7 @@ func (f *finisher) Try(ctx context.Context, e *ends) error {
 
 // Failed counts and logs a failure.
 func (f *finisher) Failed(ctx context.Context, e *ends, failure batch.Failure) batch.Verdict {
-	f.metrics.failed("finish")
+	f.metrics.failed.WithLabelValues("finish").Inc()
 	f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
 	if store.Divisible(failure.Err) {
 		return batch.Suspect
@@ -173,7 +173,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
 			previous: row.Previous, result: stored(open[row.ID], row.Words), at: at(row.FinishedAt),
 		})
-		f.metrics.ended(row.Status)
+		f.metrics.ended.WithLabelValues(string(row.Status)).Inc()
 		f.vitals.end(row.Status, row.ActionRef, open[row.ID].took)
 		delete(open, row.ID)
 	}
@@ -185,7 +185,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 		ended = append(ended, again...)
 	}
 	for id := range open {
-		f.metrics.lost("finish")
+		f.metrics.lost.WithLabelValues("finish").Inc()
 		f.logger.DebugContext(ctx, "Execution was already ended by another program", "execution_id", id)
 	}
 	f.announcer.add(ctx, ended)

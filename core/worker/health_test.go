@@ -26,8 +26,7 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 	b := setup(t)
 	actions := worker.Actions{}
 	for _, ref := range []string{"ill.a", "ill.b"} {
-		require.NoError(t, actions.Register(ref,
-			func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
+		actions[ref] = func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }
 	}
 	w := b.worker(t, func(c *worker.Config) {
 		c.Actions, c.HeartbeatInterval = actions, 30*time.Millisecond

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/lifecycle"
@@ -29,18 +27,12 @@ var beforeStart = mustEncode(map[string]any{
 
 // intake turns dispatches into running executions.
 type intake struct {
-	store       *store.Store
-	worker      int64
-	incarnation uuid.UUID
-	roster      *roster
-	runner      *runner
-	finisher    *finisher
-	announcer   *announcer
-	logger      *slog.Logger
-	metrics     *Metrics
-	life        context.Context // of the executions: outlives the intake
-	// owns reports whether this process still has the worker's name.
-	owns func(ctx context.Context) bool
+	member    *membership
+	roster    *roster
+	runner    *runner
+	finisher  *finisher
+	announcer *announcer
+	life      context.Context // of the executions: outlives the intake
 	// unable is told why this worker could not start a process.
 	unable func(ctx context.Context, cause error)
 	// actionTimeouts is Config.ActionTimeouts.
@@ -81,7 +73,7 @@ func (in *intake) settle(ctx context.Context, batch *broker.Batch, begun []*job)
 	}
 	if err := batch.Ack(); err != nil {
 		// The connection is lost; the redelivered dispatches start nothing.
-		in.logger.DebugContext(ctx, "Dispatches could not be acknowledged", "error", err)
+		in.member.logger.DebugContext(ctx, "Dispatches could not be acknowledged", "error", err)
 	}
 }
 
@@ -105,8 +97,8 @@ func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Deli
 }
 
 func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
-	in.metrics.poison()
-	in.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered",
+	in.member.metrics.poison.Inc()
+	in.member.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered",
 		"message_id", delivery.MessageID, "error", cause)
 	delivery.GiveUpUnread(ctx, cause)
 }
@@ -115,7 +107,7 @@ func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause e
 // started executions ignore the redelivery.
 func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
 	for _, delivery := range deliveries {
-		requeue(ctx, delivery, in.logger)
+		requeue(ctx, delivery, in.member.logger)
 	}
 }
 
@@ -142,8 +134,8 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 		case err != nil:
 		case dispatch.MessageType != message.TypeExecutionRequested:
 			err = fmt.Errorf("a %s is no dispatch", dispatch.MessageType)
-		case dispatch.Payload.WorkerID != in.worker:
-			err = fmt.Errorf("the dispatch is for worker %d, not %d", dispatch.Payload.WorkerID, in.worker)
+		case dispatch.Payload.WorkerID != in.member.id:
+			err = fmt.Errorf("the dispatch is for worker %d, not %d", dispatch.Payload.WorkerID, in.member.id)
 		case dispatch.Payload.Attempt < 0:
 			err = fmt.Errorf("the dispatch names attempt %d", dispatch.Payload.Attempt)
 		}
@@ -153,9 +145,9 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 		}
 		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)
 		if !added {
-			in.metrics.lost("start")
-			in.logger.DebugContext(ctx, "Dispatch is in hand already", "execution_id", dispatch.Payload.ExecutionID,
-				"attempt", dispatch.Payload.Attempt)
+			in.member.metrics.lost.WithLabelValues("start").Inc()
+			in.member.logger.DebugContext(ctx, "Dispatch is in hand already", "execution_id",
+				dispatch.Payload.ExecutionID, "attempt", dispatch.Payload.Attempt)
 			continue
 		}
 		j.delivery = delivery
@@ -183,8 +175,8 @@ func (in *intake) start(ctx context.Context, jobs []*job) bool {
 		}
 		again = true
 		if ctx.Err() == nil {
-			in.metrics.failed("start")
-			in.logger.WarnContext(ctx, "Executions not started, retrying", "executions", len(jobs), "error", err)
+			in.member.metrics.failed.WithLabelValues("start").Inc()
+			in.member.logger.WarnContext(ctx, "Executions not started, retrying", "executions", len(jobs), "error", err)
 		}
 		if !supervise.Sleep(ctx, pause) {
 			for _, j := range jobs {
@@ -200,14 +192,14 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
 	params := store.StartExecutionsParams{
-		Worker: &in.worker, Incarnation: in.incarnation, CancelledResult: beforeStart, Again: again,
+		Worker: &in.member.id, Incarnation: in.member.incarnation, CancelledResult: beforeStart, Again: again,
 		ActionTimeouts: in.actionTimeouts,
 	}
 	for _, j := range jobs {
 		params.Ids = append(params.Ids, j.id)
 		params.Attempts = append(params.Attempts, j.attempt)
 	}
-	rows, err := in.store.StartExecutions(ctx, params)
+	rows, err := in.member.store.StartExecutions(ctx, params)
 	if err != nil {
 		return nil, fmt.Errorf("start %d executions: %w", len(jobs), err)
 	}
@@ -246,14 +238,13 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 		in.roster.remove(j)
 		in.roster.release(1)
 	}
-	displaced := len(refused) > 0 && !in.owns(ctx)
+	displaced := len(refused) > 0 && !in.member.owns(ctx)
 	for _, j := range refused {
-		in.metrics.lost("start")
-		in.logger.DebugContext(ctx, "Dispatch starts nothing", "execution_id", j.id, "attempt", j.attempt,
+		in.member.metrics.lost.WithLabelValues("start").Inc()
+		in.member.logger.DebugContext(ctx, "Dispatch starts nothing", "execution_id", j.id, "attempt", j.attempt,
 			"returned", displaced)
 		j.returned = displaced
 	}
-	in.announcer.started(running)
 	in.announcer.add(ctx, cancelled)
 	for _, j := range running {
 		crashpoint.Reach("worker:started")
@@ -270,7 +261,7 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 // returned.
 func (in *intake) runJob(j *job) {
 	defer in.roster.release(1)
-	logger := in.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
+	logger := in.member.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
 	if j.traced.Valid() {
 		logger = logger.With("trace_id", j.traced.Trace.String())
 	}
@@ -299,12 +290,12 @@ func (in *intake) runJob(j *job) {
 func (in *intake) returnUnstarted(j *job, end ending, logger *slog.Logger) {
 	defer j.begin()
 	in.unable(in.life, end.unstarted)
-	in.metrics.failed("process")
+	in.member.metrics.failed.WithLabelValues("process").Inc()
 	once := func() ([]store.ReturnExecutionRow, error) {
 		ctx, cancel := context.WithTimeout(in.life, statementTimeout)
 		defer cancel()
-		return in.store.ReturnExecution(ctx, store.ReturnExecutionParams{
-			CancelledResult: beforeStart, ID: j.id, Worker: &in.worker, Attempt: j.attempt,
+		return in.member.store.ReturnExecution(ctx, store.ReturnExecutionParams{
+			CancelledResult: beforeStart, ID: j.id, Worker: &in.member.id, Attempt: j.attempt,
 		})
 	}
 	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {

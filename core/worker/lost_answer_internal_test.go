@@ -62,7 +62,7 @@ func TestLostAnswers(t *testing.T) {
 		a := newTestAnnouncer(&scripted{})
 		f := &finisher{
 			store: st, worker: me.ID, roster: newRoster(4), announcer: a, logger: telemetry.Discard(),
-			wake: make(chan struct{}, 1),
+			metrics: NewMetrics(nil), wake: make(chan struct{}, 1),
 		}
 		mine, foreign := execution(lifecycle.StatusRunning), execution(lifecycle.StatusRunning)
 		testkit.Exec(t, st, "update execution set status = 'abandoned' where id = $1", foreign)
@@ -94,7 +94,7 @@ func TestLostAnswers(t *testing.T) {
 		t.Parallel()
 		f := &finisher{
 			store: st, worker: me.ID, roster: newRoster(4), announcer: newTestAnnouncer(&scripted{}),
-			logger: telemetry.Discard(), wake: make(chan struct{}, 1),
+			logger: telemetry.Discard(), metrics: NewMetrics(nil), wake: make(chan struct{}, 1),
 		}
 		good, bad := execution(lifecycle.StatusRunning), execution(lifecycle.StatusRunning)
 		var batch []ending

@@ -144,7 +144,8 @@ func (m *membership) activate(ctx context.Context) error {
 // status: it is alive, but must receive nothing.
 func (m *membership) beat(ctx context.Context) error {
 	consuming := m.consumes()
-	m.metrics.beat(m.inHand(), consuming)
+	m.metrics.inHand.Set(float64(m.inHand()))
+	m.metrics.consumes.Set(map[bool]float64{true: 1}[consuming])
 	draining, err := m.store.BeatWorker(ctx, m.status(ctx, consuming), m.id, m.incarnation)
 	switch {
 	case err == nil:

@@ -4,15 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
-	"github.com/google/uuid"
-
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 )
 
@@ -20,14 +16,10 @@ import (
 // pack are read for every execution; only the interpreters are cached, and a pack may bring new
 // ones.
 type packNotices struct {
-	store       *store.Store
-	worker      int64
-	incarnation uuid.UUID
-	packsDir    string
+	member   *membership
+	packsDir string
 	// announced returns the capabilities of the current interpreters.
 	announced func(ctx context.Context) (map[string]any, error)
-	owns      func(ctx context.Context) bool // whether this process still has the worker's name
-	logger    *slog.Logger
 }
 
 // handle processes the notices of a batch together. It logs a failure and acknowledges the batch anyway: the next
@@ -41,7 +33,7 @@ func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 			err = fmt.Errorf("a %s is no notice about a pack", notice.MessageType)
 		}
 		if err != nil {
-			p.logger.WarnContext(telemetry.Often(ctx), "Notice about a pack dead-lettered",
+			p.member.logger.WarnContext(telemetry.Often(ctx), "Notice about a pack dead-lettered",
 				"message_id", batch.Deliveries[i].MessageID, "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
@@ -53,15 +45,17 @@ func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 	}
 	if registered {
 		if err := p.refresh(ctx); err != nil {
-			p.logger.WarnContext(ctx, "Changed interpreters not announced", "worker_id", p.worker, "error", err)
+			p.member.logger.WarnContext(ctx, "Changed interpreters not announced", "worker_id", p.member.id, "error",
+				err)
 		}
 	}
-	if !p.owns(ctx) {
-		giveBack(ctx, batch, p.logger)
+	if !p.member.owns(ctx) {
+		giveBack(ctx, batch, p.member.logger)
 		return
 	}
 	if err := batch.Ack(); err != nil {
-		p.logger.DebugContext(ctx, "Notices about packs not acknowledged, the broker delivers them again", "error", err)
+		p.member.logger.DebugContext(ctx, "Notices about packs not acknowledged, the broker delivers them again",
+			"error", err)
 	}
 }
 
@@ -72,11 +66,11 @@ func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) 
 	}
 	folder := filepath.Join(p.packsDir, pack.PackRef)
 	if _, err := os.Stat(folder); err != nil {
-		p.logger.WarnContext(telemetry.Often(ctx), "Registered pack has no files on this worker",
+		p.member.logger.WarnContext(telemetry.Often(ctx), "Registered pack has no files on this worker",
 			"pack", pack.PackRef, "version", pack.Version, "folder", folder, "error", err)
 		return
 	}
-	p.logger.InfoContext(telemetry.Often(ctx), "Pack registered",
+	p.member.logger.InfoContext(telemetry.Often(ctx), "Pack registered",
 		"pack", pack.PackRef, "version", pack.Version, "runtimes", pack.RuntimeNames)
 }
 
@@ -95,12 +89,12 @@ func (p *packNotices) refresh(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	n, err := p.store.AnnounceInterpreters(ctx, raw, p.worker, p.incarnation)
+	n, err := p.member.store.AnnounceInterpreters(ctx, raw, p.member.id, p.member.incarnation)
 	if err != nil {
 		return fmt.Errorf("write the capabilities: %w", err)
 	}
 	if n > 0 {
-		p.logger.InfoContext(ctx, "Changed interpreters announced", "worker_id", p.worker)
+		p.member.logger.InfoContext(ctx, "Changed interpreters announced", "worker_id", p.member.id)
 	}
 	return nil
 }

@@ -21,20 +21,19 @@ import (
 func TestRunFunctions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	actions := worker.Actions{}
-	require.NoError(t, actions.Register("go.params", func(_ context.Context, task worker.Task) (any, error) {
-		_, _ = fmt.Fprint(task.Stderr, "a note\x00")
-		return map[string]any{"got": task.Params, "text": "nul \x00 and \xff"}, nil
-	}))
-	require.NoError(t, actions.Register("go.panic", func(context.Context, worker.Task) (any, error) { panic("oh no") }))
-	require.NoError(t, actions.Register("go.fail",
-		func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
 	ended := make(chan struct{})
-	require.NoError(t, actions.Register("go.deaf", func(context.Context, worker.Task) (any, error) {
-		<-ended
-		return "too late", nil
-	}))
-	require.Error(t, actions.Register("go.fail", nil))
+	actions := worker.Actions{
+		"go.params": func(_ context.Context, task worker.Task) (any, error) {
+			_, _ = fmt.Fprint(task.Stderr, "a note\x00")
+			return map[string]any{"got": task.Params, "text": "nul \x00 and \xff"}, nil
+		},
+		"go.panic": func(context.Context, worker.Task) (any, error) { panic("oh no") },
+		"go.fail":  func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") },
+		"go.deaf": func(context.Context, worker.Task) (any, error) {
+			<-ended
+			return "too late", nil
+		},
+	}
 	w := b.worker(t, func(c *worker.Config) { c.Actions = actions })
 
 	t.Run("ParametersWithDefaultsAndDataThatTheDatabaseCannotStoreUnchanged", func(t *testing.T) {

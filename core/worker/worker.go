@@ -63,6 +63,9 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 	if deps.Logger == nil {
 		deps.Logger = telemetry.Discard()
 	}
+	if deps.Metrics == nil {
+		deps.Metrics = NewMetrics(nil)
+	}
 	separation, err := cfg.separation()
 	if err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (w *Worker) newLife() *life {
 	}
 	l.vitals.trouble = l.member.inability
 	l.announcer = &announcer{
-		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
+		publisher: deps.Broker.Publisher(), logger: deps.Logger, metrics: deps.Metrics,
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 	if cfg.BatchCompletions {
@@ -262,26 +265,20 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 		Restore: restore,
 	})
 	l.notices = &packNotices{
-		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir,
-		owns: l.member.owns, logger: w.deps.Logger,
-		announced: func(ctx context.Context) (map[string]any, error) {
+		member: l.member, packsDir: w.cfg.PacksDir, announced: func(ctx context.Context) (map[string]any, error) {
 			found, _, err := w.interpreters(ctx, l)
 			return w.cfg.announced(found), err
 		},
 	}
-	l.canceller = &canceller{
-		store: w.deps.Store, worker: id, roster: l.roster, owns: l.member.owns, logger: w.deps.Logger,
-	}
+	l.canceller = &canceller{member: l.member, roster: l.roster}
 	runner := newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.installed, w.separation,
 		l.guard)
 	l.ability = &ability{
 		try: runner.tryStart, member: l.member, wake: func() { l.heartbeat.Wake() }, logger: w.deps.Logger,
 	}
 	l.intake = &intake{
-		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner: runner, owns: l.member.owns, unable: l.ability.lost,
-		finisher: l.finisher, announcer: l.announcer,
-		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
+		member: l.member, roster: l.roster, runner: runner, finisher: l.finisher, announcer: l.announcer,
+		life: l.execCtx, unable: l.ability.lost, actionTimeouts: w.cfg.ActionTimeouts,
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, func(ctx context.Context) error {
 		ctx, cancel := outlasting(ctx, flushTimeout)

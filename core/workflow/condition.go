@@ -56,11 +56,7 @@ func (c *Condition) Source() string { return c.source }
 // Expression is the expression without braces and surrounding blanks.
 func (c *Condition) Expression() string { return c.inner }
 
-// Holds reports whether the condition is true.
-func (c *Condition) Holds(scope expr.Scope) (bool, error) {
-	return c.holdsWithin(scope, &expr.Budget{})
-}
-
+// holdsWithin reports whether the condition is true, within one budget.
 func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error) {
 	if c.broken != nil {
 		return false, c.broken

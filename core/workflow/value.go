@@ -121,12 +121,9 @@ func (v *Value) Raw() any { return v.raw }
 // Plain reports whether the value has no templates.
 func (v *Value) Plain() bool { return v.compiled.plain }
 
-// Eval evaluates the templates. The error has the path of the text and wraps an *expr.Error, or has the path of a too
-// deeply nested part and is a *jsonvalue.Error. The result shares its plain parts with the definition: do not
-// change it.
-func (v *Value) Eval(scope expr.Scope) (any, error) { return v.evalWithin(scope, &expr.Budget{}) }
-
-// evalWithin evaluates all templates within one budget.
+// evalWithin evaluates all templates within one budget. The error has the path of the text and wraps an *expr.Error, or
+// has the path of a too deeply nested part and is a *jsonvalue.Error. The result shares its plain parts with the
+// definition: do not change it.
 func (v *Value) evalWithin(scope expr.Scope, all *expr.Budget) (any, error) {
 	value, err := v.compiled.eval("", scope, all)
 	if err != nil || v.compiled.plain {

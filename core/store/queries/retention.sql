@@ -199,3 +199,47 @@ SELECT (to_regclass('work_queue_dispatch') IS NOT NULL)::bool AS work_queues, EX
 -- name: SchemaAdopted :one
 -- Whether the schema belongs to an existing installation.
 SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted;
+
+-- name: ReadPartitions :many
+-- How far ahead partitions exist, and the missing ones, the nearest first. The bounds come from the catalog, so that
+-- every partition counts, whatever its name and origin. A table without native partitions, as in an existing
+-- installation, is not partitioned.
+WITH want AS (
+    SELECT u.name, make_interval(hours => 24 * u.step) AS step, u.ahead, to_regclass(quote_ident(u.name))::oid AS parent
+    FROM (SELECT unnest(sqlc.arg(tables)::text[]) AS name, unnest(sqlc.arg(steps)::int[]) AS step,
+                 unnest(sqlc.arg(aheads)::int[]) AS ahead) u
+), made AS MATERIALIZED (
+    SELECT i.inhparent AS parent,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']*)''\)'))[1]::timestamptz AS since,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = ANY (ARRAY(SELECT w.parent FROM want w)) AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+), days AS (
+    SELECT w.name, w.step, w.parent, g.at,
+           EXISTS (SELECT FROM made m WHERE m.parent = w.parent
+                   AND coalesce(m.since <= g.at, true) AND coalesce(m.until >= g.at + w.step, true)) AS there
+    FROM want w, LATERAL (SELECT generate_series(date_bin(w.step, now(), '2000-01-03 00:00:00+00'),
+                                                 now() + make_interval(hours => 24 * w.ahead), w.step) AS at) g
+)
+SELECT d.name::text AS name, (p.partrelid IS NOT NULL)::bool AS partitioned,
+       coalesce(nullif(p.partdefid, 0)::regclass::text, '')::text AS "default",
+       CASE WHEN p.partrelid IS NULL THEN 0
+            ELSE extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + d.step) - now(), '0'))
+       END::float8 AS ahead,
+       coalesce(array_agg(d.name || '_p' || to_char(d.at AT TIME ZONE 'UTC', 'YYYYMMDD') ORDER BY d.at)
+                FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::text[] AS missing,
+       coalesce(array_agg(d.at ORDER BY d.at) FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::timestamptz[] AS since,
+       coalesce(array_agg(d.at + d.step ORDER BY d.at) FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL), '{}')::timestamptz[] AS until
+FROM days d LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = d.parent
+GROUP BY d.name, d.step, p.partrelid, p.partdefid
+ORDER BY d.name;
+
+-- name: OldPartitions :many
+-- The partitions that end before the retention period, the oldest first. regclass quotes the names.
+SELECT o.child::text AS child FROM (
+    SELECT i.inhrelid::regclass AS child,
+           (regexp_match(pg_get_expr(k.relpartbound, k.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
+    JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = i.inhparent
+    WHERE i.inhparent = to_regclass(quote_ident(sqlc.arg(name)::text)) AND NOT i.inhdetachpending) o
+WHERE o.until <= now() - make_interval(secs => sqlc.arg(older)::float8) ORDER BY o.until;

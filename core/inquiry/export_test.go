@@ -1,0 +1,4 @@
+package inquiry
+
+// Parse reads the question of a result.
+var Parse = parse
