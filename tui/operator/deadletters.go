@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -411,10 +410,10 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 		return false, nil
 	case route.Refuses() != "":
 		return false, nothing(route.Refuses())
-	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
+	case exchange == monitor.DeadLetterExchange, slices.Contains(route.Queues, monitor.DeadLetterQueue):
 		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
 	case route.Unsure:
-		plan.Lines.Add(act.Warn, "▲ whether it routes to a queue cannot be seen")
+		plan.Lines.Add(act.Warn, "▲ no queue is bound with this key: whether a pattern leads to one, only the broker knows")
 	}
 	if len(route.Queues) > 0 {
 		plan.Lines.Add(act.Plain, "reaches  %s", strings.Join(route.Queues, ", "))
@@ -425,11 +424,7 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 	}
 	for _, name := range route.Queues {
 		q, ok := b.Queue(name)
-		if !ok || q.DeadLetterExchange == nil {
-			continue
-		}
-		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
-		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
+		if ok && q.DeadLetterExchange != nil && *q.DeadLetterExchange == monitor.DeadLetterExchange {
 			back = true
 			plan.Lines.Add(act.Warn, "▲ what dies in %s comes back as a dead letter", name)
 		}
