@@ -103,7 +103,8 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	return int64(state.Ready), err
 }
 
-// LostRoutes are those of the last probe of this replica. Without the handler of dead letters there is none.
+// LostRoutes are those of the last probe of this replica; none before the first, and without the handler of dead
+// letters, which probes.
 func (p *prober) LostRoutes(context.Context) ([]string, error) {
 	if p.engine.routes == nil {
 		return nil, nil
@@ -113,7 +114,7 @@ func (p *prober) LostRoutes(context.Context) ([]string, error) {
 	case p.engine.broker.State() != broker.StateConnected:
 		return nil, p.engine.broker.Trouble()
 	case report == nil:
-		return nil, phrase.Trouble{Fact: "the routes of dead letters are not probed yet"}
+		return nil, nil
 	case len(report.Lost) == 0 && report.Unknown > 0:
 		return nil, phrase.Trouble{Fact: phrase.Plural(report.Unknown, "probe of a route", "probes of routes") +
 			" had no result"}

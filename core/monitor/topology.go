@@ -340,7 +340,8 @@ func queuesOf(keys []string) (queues []string) {
 			bindings = broker.WorkerTopology(id, 0, false).Bindings
 		}
 		for _, b := range bindings {
-			if b.RoutingKey == key || b.RoutingKey == message.PatternEnforcement && key == message.KeyEnforcementCreated {
+			enforcement := b.RoutingKey == message.PatternEnforcement && key == message.KeyEnforcementCreated
+			if b.RoutingKey == key || enforcement {
 				queues = append(queues, b.Queue)
 			}
 		}

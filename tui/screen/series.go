@@ -233,7 +233,7 @@ func (e *Env) Calm() (sign, text string) {
 	switch {
 	case e.Mark(FeedOverview) != "":
 		sign, text = e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "Nothing needed attention"
-	case e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
+	case e.Data.Overview.Alerts == nil || e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
 		sign, text = e.Dim("?"), "Nothing that could be checked needs attention"
 	}
 	if a := e.Data.Overview.Alerts; a != nil {

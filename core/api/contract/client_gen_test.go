@@ -627,7 +627,7 @@ type Alert struct {
 	// Measure What is measured.
 	Measure *string `json:"measure,omitempty"`
 
-	// NotEvaluated Its measure cannot be read, so it neither goes on nor ends.
+	// NotEvaluated Its measure cannot be read, or no replica evaluates it: it neither goes on nor ends.
 	NotEvaluated *bool `json:"not_evaluated,omitempty"`
 
 	// Of What each value is of, such as queue or worker; absent for the installation as a whole.
@@ -706,9 +706,6 @@ type Alerts struct {
 
 	// EvaluatedAt The newest evaluation.
 	EvaluatedAt *time.Time `json:"evaluated_at"`
-
-	// Judged The rules were evaluated for this answer, because no replica does it.
-	Judged *bool `json:"judged,omitempty"`
 
 	// Note What else must be known to read the rest rightly.
 	Note *string `json:"note,omitempty"`
@@ -2516,6 +2513,21 @@ type ReplicaDetails struct {
 
 	// RoundSince When the round under way began.
 	RoundSince *time.Time `json:"round_since,omitempty"`
+
+	// Routes Its last probe of the routes of dead letters.
+	Routes *struct {
+		// At By the clock of the replica.
+		At time.Time `json:"at"`
+
+		// Lost Keys that reach no queue.
+		Lost *[]string `json:"lost,omitempty"`
+
+		// Routed Routes that lead to a queue.
+		Routed int `json:"routed"`
+
+		// Unknown Routes whose probe had no result.
+		Unknown *int `json:"unknown,omitempty"`
+	} `json:"routes,omitempty"`
 }
 
 // ReplicaLink defines model for ReplicaLink.
