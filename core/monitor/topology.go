@@ -27,7 +27,7 @@ const (
 	checkOverflow        = "topology.overflow"
 )
 
-// brokerChecks are those that CheckTopology makes.
+// brokerChecks are the checks of CheckTopology.
 var brokerChecks = []string{
 	checkExchange, CheckDeadLetterQueue, checkOrphans, checkTTL, checkKind, checkDelivery, checkOverflow,
 }
