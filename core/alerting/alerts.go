@@ -120,7 +120,11 @@ func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 	var o *Overview
 	err := m.Read(ctx, "alerts", &a.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 		read, err := m.readAlerts(ctx, tx, s, a.At, alertRows)
-		if err != nil || read == nil {
+		if err != nil {
+			return err
+		}
+		if read == nil {
+			o, err = m.aside(ctx, tx, s, a.At)
 			return err
 		}
 		read.Reading = a.Reading
