@@ -18,7 +18,7 @@ func newAlertsCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List the open alerts, the worst first",
 		Long: "List the open alerts, the worst first: the firing ones, and the ones whose condition has not held\n" +
-			"long enough yet. While no replica evaluates the rules, this command does. Problems without a rule\n" +
+			"long enough yet. While no replica evaluates the rules, these are the stored ones. Problems without a rule\n" +
 			"follow, as on the overview of the dashboard: unhealthy workers, failed workflows, open inquiries.",
 		Example: "  attune-executor alerts list\n  attune-executor alerts list --history -o json",
 		Args:    cobra.NoArgs,

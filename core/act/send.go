@@ -1,7 +1,6 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -63,10 +62,10 @@ func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key strin
 		return false, nil
 	case route.Refuses() != "":
 		return false, nothing(route.Refuses())
-	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
+	case exchange == monitor.DeadLetterExchange, slices.Contains(route.Queues, monitor.DeadLetterQueue):
 		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
 	case route.Unsure:
-		plan.Lines.Add(Warn, "▲ whether it routes to a queue cannot be seen")
+		plan.Lines.Add(Warn, "▲ no queue is bound with this key: whether a pattern leads to one, only the broker knows")
 	}
 	if len(route.Queues) > 0 {
 		plan.Lines.Add(Plain, "reaches  %s", strings.Join(route.Queues, ", "))
@@ -77,11 +76,7 @@ func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key strin
 	}
 	for _, name := range route.Queues {
 		q, ok := b.Queue(name)
-		if !ok || q.DeadLetterExchange == nil {
-			continue
-		}
-		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
-		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
+		if ok && q.DeadLetterExchange != nil && *q.DeadLetterExchange == monitor.DeadLetterExchange {
 			back = true
 			plan.Lines.Add(Warn, "▲ what dies in %s comes back as a dead letter", name)
 		}

@@ -77,8 +77,6 @@ type Alerts struct {
 	EvaluatedAt *time.Time `json:"evaluated_at"`
 	// QuietSince is when the last alert cleared; nil while one is open, or if none has fired.
 	QuietSince *time.Time `json:"quiet_since,omitempty"`
-	// Assessed says that this program evaluated the rules itself, because no replica does.
-	Assessed bool `json:"judged,omitempty"`
 	// Note says what else a reader of the list must know.
 	Note string `json:"note,omitempty"`
 	// Open are the alerts whose condition holds, the worst first. Recent are cleared ones, the
@@ -91,7 +89,9 @@ type Alerts struct {
 	// Rules are all rules with their states.
 	Rules []AlertRule `json:"rules"`
 
-	ruleOf Rules // the rules by which Open was assessed
+	ruleOf Rules // the rules of Open
+	// gone are the conditions of replicas that no replica can store: that none is alive.
+	gone []Condition
 }
 
 // AlertRule is a rule with its state.
@@ -114,14 +114,17 @@ type AlertRule struct {
 	Expression string `json:"expression"`
 }
 
-// Alerts reads the alerts. While no replica evaluates the rules, it evaluates them itself by what it
-// can read.
+// Alerts reads the alerts as the replicas stored them. That no replica is alive is an alert too.
 func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
 	var o *Overview
 	err := m.Read(ctx, "alerts", &a.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 		read, err := m.readAlerts(ctx, tx, s, a.At, alertRows)
-		if err != nil || read == nil {
+		if err != nil {
+			return err
+		}
+		if read == nil {
+			o, err = m.aside(ctx, tx, s, a.At)
 			return err
 		}
 		read.Reading = a.Reading
@@ -141,13 +144,10 @@ func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 	if err != nil {
 		return a, err
 	}
-	var measured *Measures
 	if !a.Evaluated {
-		if measured, err = m.judgeHere(ctx, a); err != nil {
-			return a, err
-		}
+		m.addGone(a)
 	}
-	a.Rules = m.ruleStates(a, measured)
+	a.Rules = m.ruleStates(a)
 	told := findings(worstFirst(a.verdicts()))
 	for _, one := range complete(told, o, nil) {
 		if one.Rule == "" {
@@ -185,18 +185,21 @@ func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 		return nil, err
 	}
 	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
-	a.evaluation(replicas, now)
+	a.At = now
+	if a.evaluation(replicas, now); !a.Evaluated {
+		a.gone = m.rules.gone(replicas, 0)
+	}
 	rows, err := tx.ListAlerts(ctx, bound)
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
 	for i := range rows {
 		one := m.alertOf(&rows[i])
-		one.NotEvaluated = a.Evaluated && now.Sub(one.Seen) > unevaluatedAfter
+		one.NotEvaluated = !a.Evaluated || now.Sub(one.Seen) > unevaluatedAfter
 		a.Open = append(a.Open, one)
 	}
 	a.order(m.rules)
-	if len(a.Open) > 0 {
+	if len(a.Open) > 0 || !a.Evaluated {
 		return a, nil
 	}
 	quiet, err := tx.FindQuiet(ctx)
@@ -299,62 +302,42 @@ func (a *Alerts) order(rules Rules) {
 	a.ruleOf = rules
 }
 
-// judgeHere evaluates the rules without the engine.
-func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
-	a.Note = "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask"
-	if a.EvaluatedAt != nil {
-		a.Note = fmt.Sprintf("%s; the newest evaluation is %s old", a.Note, phrase.Span(a.At.Sub(*a.EvaluatedAt)))
+// gone are the conditions of replicas that hold when none is alive.
+func (r Rules) gone(replicas *monitor.Replicas, waiting int64) []Condition {
+	if replicas == nil {
+		return nil
 	}
-	a.Note += "."
-	measured, err := m.Measure(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begun := map[string]Alert{}
-	for _, one := range a.Open {
-		begun[key(one.Rule, one.Target)] = one
-	}
-	a.Open = []Alert{}
-	held := Cut(EvaluateAll(m.rules, measured), func(v Condition) bool {
-		_, open := begun[key(v.Rule, v.Target)]
-		return open
-	})
-	for _, v := range held {
-		one := Alert{
-			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint,
-			Value: v.Value, Since: a.At, Seen: a.At,
-		}
-		m.measured(&one)
-		if before, ok := begun[key(v.Rule, v.Target)]; ok {
-			one.ID, one.Since, one.Fired, one.Times = before.ID, before.Since, before.Fired, before.Times
-		} else if v.since != nil {
-			one.Since = *v.since
-		}
-		a.Open = append(a.Open, one)
-	}
-	m.holdAlerts(a)
-	a.order(m.rules)
-	a.Assessed = true
-	return measured, nil
+	all, only := newMeasures(), newMeasures()
+	all.replicas(replicas, waiting)
+	only.Samples["replicas"] = all.Samples["replicas"]
+	return EvaluateAll(r, only)
 }
 
-// holdAlerts sets the start of alerts that are not stored: the first time that this program found
-// them.
-func (m *Reader) holdAlerts(a *Alerts) {
-	var found []string
-	var which []int
-	for i := range a.Open {
-		if one := &a.Open[i]; one.Since.Equal(a.At) {
-			found, which = append(found, key(one.Rule, one.Target)), append(which, i)
+// addGone adds that no replica is alive, before all stored alerts, and says how old they are.
+func (m *Reader) addGone(a *Alerts) {
+	a.Note = "No replica of the engine evaluates the alerts: these are the stored ones."
+	if a.EvaluatedAt != nil {
+		a.Note = "No replica of the engine evaluates the alerts: these are the stored ones, as of " +
+			phrase.Span(a.At.Sub(*a.EvaluatedAt)) + " ago."
+	}
+	var open []Alert
+	for _, c := range a.gone {
+		one := Alert{
+			Rule: c.Rule, Target: c.Target, Severity: c.Severity, State: AlertFiring, Summary: c.Summary, Hint: c.Hint,
+			Value: c.Value, Since: a.At, Seen: a.At,
 		}
+		if c.since != nil {
+			one.Since = *c.since
+		}
+		m.measured(&one)
+		a.Open = slices.DeleteFunc(a.Open, func(stored Alert) bool { return stored.Rule == c.Rule })
+		open = append(open, one)
 	}
-	for i, since := range m.memory.Hold("alert\x1f", found, a.At) {
-		a.Open[which[i]].Since = since
-	}
+	a.Open = append(open, a.Open...)
 }
 
 // ruleStates sets the state of every rule.
-func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
+func (m *Reader) ruleStates(a *Alerts) []AlertRule {
 	states, unknown := map[string]string{}, map[string]bool{}
 	for _, one := range slices.Backward(a.Open) { // a firing alert comes last and wins
 		states[one.Rule] = one.State
@@ -373,7 +356,7 @@ func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 			one.State = RuleUnknown
 		case states[name] != "":
 			one.State = states[name]
-		case measured != nil && !measured.Known(one.Measure):
+		case !a.Evaluated:
 			one.State = RuleUnwatched
 		}
 		list = append(list, one)
@@ -427,17 +410,13 @@ func (a *Alerts) verdicts() []Condition {
 			}
 		}
 		if one.NotEvaluated {
-			v.Hint = "not evaluated since " + one.Seen.UTC().Format("15:04:05Z") + "; " + v.Hint
+			v.Hint = fmt.Sprintf("not evaluated since %s, %s ago; %s", one.Seen.UTC().Format("15:04:05Z"),
+				phrase.Since(one.Seen, a.At), v.Hint)
+			if !a.Evaluated && v.Severity == LevelCritical {
+				v.Severity = LevelWarning // what held then may not hold now
+			}
 		}
 		list = append(list, v)
 	}
 	return list
-}
-
-// knows reports whether an open alert is about the measure.
-func (a *Alerts) knows(measure string) bool {
-	return slices.ContainsFunc(a.Open, func(one Alert) bool {
-		of, ok := a.ruleOf.measure(one.Rule)
-		return ok && of.Name == measure
-	})
 }

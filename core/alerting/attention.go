@@ -32,29 +32,24 @@ type Finding struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// brokerMeasures are read by the dashboard from the broker in addition to the engine's evaluation.
-var brokerMeasures = []string{"broker_alarms"}
-
-// Attention lists findings, the worst first: the alerts if they were evaluated, else the same rules
-// evaluated by overview and broker, without their minimum time. Inquiries and paused or failed
-// workflows are added. It is a pure function. Either argument may be nil; growth is the change of
-// the dead-letter depth over minutes, nil if unknown.
-func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
-	instant := instantMeasures(o, b, growth)
-	rules := Rules(config.Default().Alerts)
-	if o != nil && o.rules != nil {
-		rules = o.rules
+// Attention lists findings, the worst first: the stored alerts, that no replica is alive, and inquiries and paused or
+// failed workflows. It is a pure function. Either argument may be nil.
+func Attention(o *Overview, b *monitor.Broker) []Finding {
+	if o == nil {
+		return nil
 	}
-	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Assessed {
-		return complete(findings(worstFirst(Assess(rules, instant))), o, b)
-	}
-	only := newMeasures()
-	for _, name := range brokerMeasures {
-		if instant.Known(name) && !o.Alerts.knows(name) {
-			only.Samples[name] = instant.Samples[name]
+	var held []Condition
+	if o.Alerts == nil || !o.Alerts.Evaluated {
+		rules := o.rules
+		if rules == nil {
+			rules = config.Default().Alerts
 		}
+		held = rules.gone(o.Replicas, o.Queues.Queued)
 	}
-	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Assess(rules, only)...))), o, b)
+	if o.Alerts != nil {
+		held = append(held, o.Alerts.verdicts()...)
+	}
+	return complete(findings(worstFirst(held)), o, b)
 }
 
 // complete adds the findings without a rule, the worst first.
@@ -172,91 +167,6 @@ func findings(verdicts []Condition) []Finding {
 		})
 	}
 	return found
-}
-
-// instantMeasures are the measures of an overview and a read of the broker.
-func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
-	m := newMeasures()
-	if o != nil {
-		m.At = o.At
-		m.queues(o.Top, o.At)
-		m.workQueues(o.WorkQueues)
-		if o.Replicas != nil {
-			m.replicas(o.Replicas, o.Queues.Queued)
-		}
-		m.instantWorkers(o)
-		if o.Live.Stuck.Value > 0 {
-			// The overview reads no maximum, so this is the minimum.
-			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(),
-				phrase.Plural(o.Live.Stuck.Value, "execution", "executions"))
-		}
-	}
-	if b != nil && len(b.Queues)+len(b.Alarms) > 0 {
-		if b.AlarmsUnknown == "" {
-			m.alarms(b.Alarms)
-		}
-		m.instantDeadLetters(o, b, growth)
-	}
-	return m
-}
-
-func (m *Measures) instantDeadLetters(o *Overview, b *monitor.Broker, growth *int64) {
-	dead, ok := b.Queue(monitor.DeadLetterQueue)
-	if !ok || dead.Uncounted {
-		return
-	}
-	m.set("dead_letter_depth", float64(dead.Ready), consumers(dead))
-	if growth != nil {
-		m.set("dead_letters_growth", float64(max(*growth, 0)),
-			phrase.Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
-	}
-	if o == nil {
-		return
-	}
-	m.know("worker_queue_depth")
-	for _, w := range o.WorkerList {
-		if q, ok := b.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted {
-			m.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(q.Ready)})
-		}
-	}
-}
-
-func consumers(q monitor.BrokerQueue) string {
-	if q.Consumers == 0 {
-		return q.Name + " has no consumer"
-	}
-	return phrase.Plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
-}
-
-// instantWorkers adds the unwell workers of an overview and the number of the others.
-func (m *Measures) instantWorkers(o *Overview) {
-	var list []worker
-	for i := range o.WorkerList {
-		w := &o.WorkerList[i]
-		if w.Status == "inactive" || w.Status == "error" {
-			continue
-		}
-		one := worker{
-			name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason,
-			never: w.Heartbeat == nil,
-		}
-		begin := w.Created
-		if w.Heartbeat != nil {
-			begin = *w.Heartbeat
-		}
-		one.silence = max(o.At.Sub(begin), 0)
-		if w.SuspectSince != nil {
-			since := o.At.Sub(*w.SuspectSince)
-			one.suspect = &since
-		}
-		if w.Assigned != nil {
-			one.assigned = *w.Assigned
-		}
-		list = append(list, one)
-	}
-	m.workers(list, o.At, o.StaleAfter)
-	m.working(o.Workers.Working())
-	delete(m.Samples, "unhealthy_workers")
 }
 
 // flowFindings are the findings about workflows and inquiries.

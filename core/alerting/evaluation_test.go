@@ -25,39 +25,45 @@ func noReplica(found []Finding) *Finding {
 	return nil
 }
 
-func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
+// Without a replica the stored alerts are shown with their age, below the finding that none is alive.
+func TestStoredAlertsAreShownWithTheirAgeWhileNoReplicaIsAlive(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "first", 45*time.Second)
 	b.evaluator(t, "second", 31*time.Second)
 	testkit.Exec(t, b.Store, `insert into alert (rule, target, severity, summary, value, since, fired)
-		values ('leaked_slot', '', 'warning', 'an alert of the past', 1, now() - interval '5 minutes', now() - interval '5 minutes')`)
+		values ('dlq_growth', '', 'critical', 'an alert of the past', 1, now() - interval '5 minutes', now() - interval '5 minutes')`)
 	o, err := b.Overview(testkit.Context(t))
 	require.NoError(t, err)
 	require.False(t, o.Alerts.Evaluated)
-	found := Attention(o, nil, nil)
-	require.NotContains(t, findingTexts(found), "an alert of the past")
-	gone := noReplica(found)
-	require.NotNil(t, gone)
+	found := Attention(o, nil)
+	require.Len(t, found, 2)
+	gone := &found[0]
+	require.Equal(t, "no_replica", gone.Rule)
 	require.Equal(t, LevelCritical, gone.Level)
+	require.Equal(t, "an alert of the past", found[1].Text)
+	require.Equal(t, LevelWarning, found[1].Level, "it may have ended")
+	require.Regexp(t, `^not evaluated since \d\d:\d\d:\d\dZ, \S+ ago; `, found[1].Hint)
 	require.WithinDuration(t, b.lastSeen(t), *gone.Since, time.Millisecond)
 
 	a, err := b.Alerts(testkit.Context(t))
 	require.NoError(t, err)
 	require.False(t, a.Evaluated)
-	require.Regexp(t, `the newest evaluation is (3[4-9]|[45]\d)`, a.Note)
-	for _, one := range a.Open {
-		if one.Rule == "no_replica" {
-			require.WithinDuration(t, b.lastSeen(t), one.Since, time.Millisecond)
-		}
-	}
-	require.NotZero(t, a.Firing(LevelCritical))
+	require.Regexp(t, `the stored ones, as of (3[4-9]|[45]\d)`, a.Note)
+	require.Len(t, a.Open, 2)
+	require.Equal(t, "no_replica", a.Open[0].Rule)
+	require.WithinDuration(t, b.lastSeen(t), a.Open[0].Since, time.Millisecond)
+	require.False(t, a.Open[0].NotEvaluated)
+	require.True(t, a.Open[1].NotEvaluated)
+	require.Equal(t, LevelCritical, a.Open[1].Severity, "as it was stored")
+	require.Equal(t, RuleUnwatched, a.Rules[slices.IndexFunc(a.Rules,
+		func(r AlertRule) bool { return r.Name == "leaked_slot" })].State)
 
 	b.evaluator(t, "alive", time.Second)
 	o, err = b.Overview(testkit.Context(t))
 	require.NoError(t, err)
 	require.True(t, o.Alerts.Evaluated)
-	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
+	require.Contains(t, findingTexts(Attention(o, nil)), "an alert of the past")
 }
 
 // A replica that just started evaluates within seconds. Until then unknown values raise no alert.
@@ -85,13 +91,14 @@ func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 	require.Empty(t, a.Note)
 	o, err := b.Overview(ctx)
 	require.NoError(t, err)
-	require.Empty(t, Attention(o, nil, nil), "no worker takes work yet")
+	require.Empty(t, Attention(o, nil), "no worker takes work yet")
 
 	require.Equal(t, monitor.CheckProblem, dlq(time.Minute).Status)
 	a, err = b.Alerts(ctx)
 	require.NoError(t, err)
 	require.False(t, a.Evaluated)
-	require.Equal(t, 1, a.Firing(LevelCritical))
+	require.Empty(t, a.Open)
+	require.Contains(t, a.Note, "No replica of the engine evaluates the alerts")
 }
 
 func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
@@ -102,32 +109,9 @@ func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
 	o, err := b.Overview(testkit.Context(t))
 	require.NoError(t, err)
 	require.Empty(t, o.Replicas.List, "too long ago for the list")
-	gone := noReplica(Attention(o, nil, nil))
+	gone := noReplica(Attention(o, nil))
 	require.NotNil(t, gone)
 	require.WithinDuration(t, b.lastSeen(t), *gone.Since, time.Millisecond)
-}
-
-func TestTheDashboardFindsTheSameAsTheAlerts(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	b.evaluator(t, "killed", time.Minute)
-	a, err := b.Alerts(testkit.Context(t))
-	require.NoError(t, err)
-	require.True(t, a.Assessed)
-	a.Open = append(a.Open, Alert{
-		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure",
-		Since: a.At, View: "overview",
-	})
-	o, err := b.Overview(testkit.Context(t))
-	require.NoError(t, err)
-	o.Alerts = a
-	critical := 0
-	for _, f := range Attention(o, nil, nil) {
-		if f.Level == LevelCritical {
-			critical++
-		}
-	}
-	require.Equal(t, a.Firing(LevelCritical), critical)
 }
 
 func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
@@ -136,7 +120,7 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 	hint := func() string {
 		m, err := b.Measure(testkit.Context(t))
 		require.NoError(t, err)
-		for _, c := range Assess(b.rules, m) {
+		for _, c := range EvaluateAll(b.rules, m) {
 			if c.Rule == "no_active_workers" {
 				return c.Hint
 			}
@@ -184,7 +168,7 @@ func TestTheAlertsAndTheOverviewHaveTheSameFindings(t *testing.T) {
 	for _, f := range a.Others {
 		listed = append(listed, f.Text)
 	}
-	for _, f := range Attention(o, nil, nil) {
+	for _, f := range Attention(o, nil) {
 		shown = append(shown, f.Text)
 	}
 	require.ElementsMatch(t, shown, listed)

@@ -56,12 +56,6 @@ type Condition struct {
 // VerdictsPerRule bounds the alerts of one rule.
 const VerdictsPerRule = 100
 
-// Assess lists the conditions that hold, of each enabled rule the worst. It is a pure function of a
-// snapshot. A rule with an unknown measure holds for nothing; Known tells the difference.
-func Assess(rules Rules, m *Measures) []Condition {
-	return Cut(EvaluateAll(rules, m), func(Condition) bool { return false })
-}
-
 // Cut keeps the worst VerdictsPerRule conditions of each rule, and those with an open alert, so that
 // alerts do not alternate with the order of values.
 func Cut(all []Condition, open func(Condition) bool) []Condition {

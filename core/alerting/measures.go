@@ -146,11 +146,8 @@ func (m *Reader) Measure(ctx context.Context) (*Measures, error) {
 	} else if recorded {
 		r.readPartitions(ctx)
 	}
-	switch {
-	case m.probe != nil:
+	if m.probe != nil {
 		r.askBroker(ctx)
-	case m.Deps().Broker != nil:
-		r.askManagement(ctx)
 	}
 	all.know("unmeasured")
 	for _, name := range slices.Sorted(maps.Keys(all.Unknown)) {

@@ -73,7 +73,7 @@ func TestWithoutADatabaseEverythingIsUnknown(t *testing.T) {
 		require.False(t, all.Known(name), name)
 		require.NotEmpty(t, all.Unknown[name], name)
 	}
-	for _, c := range Assess(config.Default().Alerts, all) {
+	for _, c := range EvaluateAll(config.Default().Alerts, all) {
 		require.Equal(t, "unmeasured", c.Rule, "nothing else is known to hold")
 	}
 	for _, name := range config.MeasuresFrom(config.FromDatabase) {
@@ -100,7 +100,7 @@ func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 	all, err := watching(monitor.Config{}, monitor.Deps{Store: st}).Measure(t.Context())
 	require.NoError(t, err)
 	var found []Condition
-	for _, c := range Assess(config.Default().Alerts, all) {
+	for _, c := range EvaluateAll(config.Default().Alerts, all) {
 		if c.Rule == "action_failing" {
 			found = append(found, c)
 		}

@@ -14,8 +14,6 @@ type Reader struct {
 	probe Prober
 	// deadLetterDepths and queueDepths are the depths of the last minutes.
 	deadLetterDepths, queueDepths depths
-
-	memory monitor.Memory
 }
 
 // NewReader returns a Reader that judges by these rules; nil means the built-in ones. Without a

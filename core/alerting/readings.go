@@ -397,23 +397,6 @@ func (r *measuring) askWorkerQueues(ctx context.Context) {
 	}
 }
 
-// askManagement reads measures from the management interface, for programs without a connection to
-// the broker.
-func (r *measuring) askManagement(ctx context.Context) {
-	b, err := r.reader.Broker(ctx)
-	r.Sources = append(r.Sources, b.Sources...)
-	if err != nil {
-		r.lose(broker.Trouble(err), "broker_alarms", "dead_letter_depth", "dead_letters_growth")
-		return
-	}
-	if b.AlarmsUnknown == "" {
-		r.alarms(b.Alarms)
-	}
-	if dead, ok := b.Queue(monitor.DeadLetterQueue); ok && !dead.Uncounted && r.open >= 0 {
-		r.set("dead_letter_depth", float64(dead.Ready+r.open), consumers(dead))
-	}
-}
-
 // measureGrowth measures how much longer each queue is than minutes ago. If the list of queues was
 // cut then, new queues in it are left out: they may have been longer before.
 func (m *Reader) measureGrowth(queues []monitor.Queue, all *Measures) {

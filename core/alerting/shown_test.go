@@ -61,7 +61,8 @@ func (b *bundle) evaluates() {
 	b.exec(`insert into engine_replica (id, host, version, pid, state, started, last_seen, loops, details)
 		values ('11111111-fa2f-4cc0-81d3-ff12045b73c8', 'judge', 'v', 8, 'connected', now() - interval '1 hour', now(),
 			jsonb_build_object('alerts', now()),
-			jsonb_build_object('clock', now(), 'loops', '{"alerts": {"patience_ns": 60000000000}}'::jsonb))`)
+			jsonb_build_object('clock', now(), 'loops', '{"alerts": {"patience_ns": 60000000000}}'::jsonb,
+				'routes', jsonb_build_object('at', now(), 'routed', 10)))`)
 }
 
 // requireAttention: the first screen of the dashboard has a text below NEEDS ATTENTION, and its header counts the

@@ -76,7 +76,7 @@ func TestQuestionsAndWorkflowsNeedAttention(t *testing.T) {
 		Failed: monitor.Count{Value: 500, AtLeast: true}, Window: monitor.RecentWindow,
 	}}
 	texts := func() (list []string) {
-		for _, f := range Attention(o, nil, nil) {
+		for _, f := range Attention(o, nil) {
 			if f.Rule == "" {
 				list = append(list, string(f.Level)+" "+f.Text+" / "+f.Target+" "+f.Filter)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/installation"
@@ -47,10 +48,11 @@ func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 			o, err := m.Overview(ctx)
 			require.NoError(t, err)
 			require.Equal(t, read.List, o.WorkQueues)
-			found := alerting.Attention(o, nil, nil)
+			measured, err := m.Measure(ctx)
+			require.NoError(t, err)
 			var texts []string
-			for _, f := range found {
-				texts = append(texts, f.Text+", "+f.Hint)
+			for _, c := range alerting.EvaluateAll(config.Default().Alerts, measured) {
+				texts = append(texts, c.Summary+", "+c.Hint)
 			}
 			require.Contains(t, strings.Join(texts, "\n"),
 				"6 items of work queue jobs.import wait, for an engine that dispatches them: "+

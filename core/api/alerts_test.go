@@ -37,7 +37,7 @@ func TestAlertsAreServed(t *testing.T) {
 	require.NoError(t, json.Unmarshal(body, &answer))
 	require.False(t, answer.Data.Evaluated)
 	require.Contains(t, answer.Data.Note, "No replica of the engine evaluates")
-	require.Contains(t, answer.Data.Open, alert{"no_replica", "firing"})
+	require.Equal(t, []alert{{"no_replica", "firing"}}, answer.Data.Open)
 	require.Empty(t, answer.Data.Recent)
 	require.NotEmpty(t, answer.Data.Rules)
 

@@ -100,9 +100,10 @@ type Policy struct {
 	Definition map[string]any
 }
 
-// Binding is one route into a queue.
+// Binding is one route out of an exchange.
 type Binding struct {
-	Source     string
+	Source string
+	// Queue is empty for a binding to another exchange.
 	Queue      string
 	RoutingKey string
 }

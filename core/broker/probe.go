@@ -28,6 +28,15 @@ type RouteProbe struct {
 	Err error
 }
 
+// RouteReport is the result of a probe of all routes.
+type RouteReport struct {
+	At     time.Time `json:"at"` // by the clock of the program that probed
+	Routed int       `json:"routed"`
+	// Lost are the keys whose dead letters reach no queue, Unknown counts the probes without a result.
+	Lost    []string `json:"lost,omitempty"`
+	Unknown int      `json:"unknown,omitempty"`
+}
+
 // ProbeDeadLetters checks whether dead letters with these routing keys would be kept: it publishes
 // a probe with each key through the dead-letter exchange. A routed probe vanishes in the
 // dead-letter queue, unless the queue has a consumer at that moment or older messages. In the

@@ -13,60 +13,6 @@ import (
 	"github.com/attune-go/attune/lab/testkit"
 )
 
-// TestReachesFollowsTheKey through every kind of exchange, and never round in circles.
-func TestReachesFollowsTheKey(t *testing.T) {
-	t.Parallel()
-	w := &broker.Wiring{
-		Exchanges: map[string]broker.ExchangeInfo{
-			"direct": {Name: "direct", Kind: "direct"}, "topic": {Name: "topic", Kind: "topic"},
-			"fanout":  {Name: "fanout", Kind: "fanout"},
-			"headers": {Name: "headers", Kind: "headers"}, "empty": {Name: "empty", Kind: "fanout"},
-			"caught":   {Name: "caught", Kind: "direct", Arguments: map[string]any{"alternate-exchange": "fanout"}},
-			"governed": {Name: "governed", Kind: "direct", Policy: "p"}, "loop": {Name: "loop", Kind: "fanout"},
-		},
-		Queues:   []broker.QueueInfo{{Name: "q"}},
-		Policies: []broker.Policy{{Name: "p", Definition: map[string]any{"alternate-exchange": "fanout"}}},
-		Routes: []broker.Route{
-			{Source: "direct", Destination: "q", Key: "#"},
-			{Source: "direct", Destination: "q", Key: "a.b"},
-			{Source: "topic", Destination: "q", Key: "a.*"},
-			{Source: "topic", Destination: "q", Key: "x.#.z"},
-			{Source: "fanout", Destination: "q"},
-			{Source: "headers", Destination: "q"},
-			{Source: "loop", Destination: "loop", ToExchange: true},
-			{Source: "direct", Destination: "topic", ToExchange: true, Key: "a.via"},
-		},
-	}
-	for _, one := range []struct {
-		exchange, key string
-		want          broker.Reach
-	}{
-		{"direct", "a.b", broker.Kept},
-		{"direct", "execution.dispatch.worker.7", broker.Lost}, // a hash at a direct exchange is a character of the key
-		{"direct", "#", broker.Kept},
-		{"direct", "a.via", broker.Kept},
-		{"topic", "a.c", broker.Kept},
-		{"topic", "a.c.d", broker.Lost},
-		{"topic", "x.z", broker.Kept},
-		{"topic", "x.1.2.z", broker.Kept},
-		{"fanout", "whatever", broker.Kept},
-		{"headers", "whatever", broker.Unsure},
-		{"empty", "a", broker.Lost},
-		{"caught", "a", broker.Kept},
-		{"governed", "a", broker.Kept},
-		{"loop", "a", broker.Lost},
-		{"missing", "a", broker.Lost},
-		{"", "q", broker.Kept},
-		{"", "no such queue", broker.Lost},
-	} {
-		require.Equal(t, one.want, w.Reaches(one.exchange, one.key), "%s %s", one.exchange, one.key)
-	}
-	require.Equal(t, broker.Kept, w.ReachesAny("fanout"))
-	require.Equal(t, broker.Lost, w.ReachesAny("direct"))
-	w.Policies, w.PoliciesUnknown = nil, "refused"
-	require.Equal(t, broker.Unsure, w.Reaches("governed", "a"), "a policy that cannot be read may catch it")
-}
-
 // The wiring and the settings of a real broker include declarations and policies.
 func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 	t.Parallel()
@@ -86,15 +32,16 @@ func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 	}, waitTimeout)
 	w, err := b.management.Wiring(b.ctx)
 	require.NoError(t, err)
-	require.Empty(t, w.PoliciesUnknown)
 	require.NotEmpty(t, w.Version)
 	require.Equal(t, "direct", w.Exchanges[message.ExchangeDeadLetter].Kind)
-	require.Equal(t, broker.Kept, w.Reaches(message.ExchangeDeadLetter, message.KeyExecutionRequested))
-	require.Equal(t, broker.Lost, w.Reaches(message.ExchangeDeadLetter, message.DispatchKey(7)))
+	dies := broker.Binding{
+		Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter, RoutingKey: message.DispatchKey(7),
+	}
+	require.NotContains(t, w.Bindings, dies)
 	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
 	w, err = b.management.Wiring(b.ctx)
 	require.NoError(t, err)
-	require.Equal(t, broker.Kept, w.Reaches(message.ExchangeDeadLetter, message.DispatchKey(7)))
+	require.Contains(t, w.Bindings, dies)
 
 	settings := map[string]broker.QueueSettings{}
 	for i := range w.Queues {
@@ -142,34 +89,6 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, nodes[0].DiskFree, "a number that is not watched is unknown")
 	require.Nil(t, nodes[0].MemoryLimit)
-}
-
-// TestAKeyLeadsToQueues: by every binding that takes it, through exchanges, and each
-// queue once.
-func TestAKeyLeadsToQueues(t *testing.T) {
-	t.Parallel()
-	w := &broker.Wiring{
-		Exchanges: map[string]broker.ExchangeInfo{
-			"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"},
-			"loop": {Name: "loop", Kind: "fanout"},
-		},
-		Queues: []broker.QueueInfo{{Name: "q"}},
-		Routes: []broker.Route{
-			{Source: "t", Key: "a.*", Destination: "one"},
-			{Source: "t", Key: "#", Destination: "one"},
-			{Source: "t", Key: "a.b", Destination: "d", ToExchange: true},
-			{Source: "d", Key: "a.b", Destination: "two"},
-			{Source: "d", Key: "#", Destination: "never"},
-			{Source: "t", Key: "#", Destination: "loop", ToExchange: true},
-			{Source: "loop", Destination: "t", ToExchange: true},
-		},
-	}
-	require.Equal(t, []string{"one", "two"}, w.Leads("t", "a.b"))
-	require.Equal(t, []string{"one"}, w.Leads("t", "z"))
-	require.Empty(t, w.Leads("d", "z"))
-	require.Equal(t, []string{"q"}, w.Leads("", "q"))
-	require.Empty(t, w.Leads("", "gone"))
-	require.Empty(t, w.Leads("gone", "q"))
 }
 
 // TestTheDeliveryLimitThatHolds: of two the smaller, and a negative one is none.

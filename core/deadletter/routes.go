@@ -31,7 +31,7 @@ type Wire interface {
 type RoutesConfig struct {
 	// Interval is the pause between two counts of the waiting dead letters. Default 30 s.
 	Interval time.Duration
-	// ProbeEvery is how long a probe of the routes stays valid. Default 3 min.
+	// ProbeEvery is how long a probe of the routes stays valid. Default 1 min.
 	ProbeEvery time.Duration
 	// DeathEvery is how long a probe of expiry and rejection stays valid. Default 1 h.
 	DeathEvery time.Duration
@@ -39,7 +39,7 @@ type RoutesConfig struct {
 
 func (c RoutesConfig) withDefaults() RoutesConfig {
 	c.Interval = cmp.Or(max(c.Interval, 0), 30*time.Second)
-	c.ProbeEvery = cmp.Or(max(c.ProbeEvery, 0), 3*time.Minute)
+	c.ProbeEvery = cmp.Or(max(c.ProbeEvery, 0), time.Minute)
 	c.DeathEvery = cmp.Or(max(c.DeathEvery, 0), time.Hour)
 	return c
 }
@@ -56,8 +56,9 @@ type Routes struct {
 	logger  *slog.Logger
 	metrics *Metrics
 
+	report   atomic.Pointer[broker.RouteReport]
 	watcher  supervise.Base
-	changed  atomic.Bool // the connection came up after the last probe
+	changed  atomic.Bool // the next tick probes: the connection came up, or the last probe found lost routes
 	probed   time.Time   // only the loop uses the following fields
 	died     time.Time
 	deathErr error
@@ -103,6 +104,9 @@ func (r *Routes) Stop() {
 	r.Loop.Stop()
 	r.watcher.Stop()
 }
+
+// Report is the last probe of the routes; nil before the first.
+func (r *Routes) Report() *broker.RouteReport { return r.report.Load() }
 
 // maxWaiting bounds the counted dead letters, and maxRouteWorkers the workers whose routes are
 // probed.
@@ -165,6 +169,12 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 		unknown = append(unknown, dyingRoute)
 	}
 	r.metrics.routed(len(routed), len(lost), len(unknown))
+	if err == nil {
+		r.report.Store(&broker.RouteReport{At: now.UTC(), Routed: len(routed), Lost: lost, Unknown: len(unknown)})
+	}
+	if len(lost) > 0 {
+		r.changed.Store(true)
+	}
 	r.logLost(ctx, lost)
 	return err
 }

@@ -10,9 +10,8 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -49,7 +48,6 @@ type prober struct {
 	engine *Engine
 
 	mu      sync.Mutex
-	routes  remembered
 	missing remembered
 	others  remembered
 	// answered says that the management API has answered once; guarded by mu.
@@ -105,37 +103,23 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	return int64(state.Ready), err
 }
 
-// LostRoutes probes the routes of dead letters. Without the handler it does not: probes would stay
-// in the queue behind waiting dead letters.
-func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
-	if !p.engine.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
+// LostRoutes are those of the last probe of this replica; none before the first, and without the handler of dead
+// letters, which probes.
+func (p *prober) LostRoutes(context.Context) ([]string, error) {
+	if p.engine.routes == nil {
 		return nil, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.routes.get(func() (lost []string, err error) {
-		if p.engine.broker.State() != broker.StateConnected {
-			return nil, p.engine.broker.Trouble()
-		}
-		const most = 500
-		keys := message.DeadLetterKeys()
-		workers, err := p.engine.query.DeadLetterRouteWorkers(ctx, most)
-		if err != nil {
-			return nil, store.Trouble(err).Because(err)
-		}
-		for _, id := range workers {
-			keys = append(keys, message.DispatchKey(id), message.CancelKey(id))
-		}
-		for _, probe := range p.engine.broker.ProbeDeadLetters(ctx, keys) {
-			switch {
-			case probe.Err != nil:
-				return nil, probe.Err
-			case !probe.Routed:
-				lost = append(lost, probe.Key)
-			}
-		}
-		return lost, nil
-	})
+	report := p.engine.routes.Report()
+	switch {
+	case p.engine.broker.State() != broker.StateConnected:
+		return nil, p.engine.broker.Trouble()
+	case report == nil:
+		return nil, nil
+	case len(report.Lost) == 0 && report.Unknown > 0:
+		return nil, phrase.Trouble{Fact: phrase.Plural(report.Unknown, "probe of a route", "probes of routes") +
+			" had no result"}
+	}
+	return report.Lost, nil
 }
 
 // Missing lists the missing exchanges and queues of the engine.

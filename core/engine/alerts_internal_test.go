@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
@@ -20,6 +21,9 @@ func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = testkit.VHost(t), testkit.ManagementURL(t)
 	wire := broker.New(broker.Config{URL: cfg.MessageQueue.URL, ConnectionName: "probe"}, testkit.Logger(t), nil)
 	e := &Engine{cfg: cfg, broker: wire, query: testkit.Store(t)}
+	e.routes = deadletter.NewRoutes(
+		deadletter.RoutesConfig{Interval: 50 * time.Millisecond, ProbeEvery: time.Millisecond}, e.query,
+		unrepaired{wire}, testkit.Logger(t), nil, nil)
 	ask := func() *prober { // a new one has nothing in mind
 		p := &prober{engine: e}
 		t.Cleanup(p.close)
@@ -47,28 +51,26 @@ func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 	missing, err = ask().Missing(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, missing)
-	lost, err := ask().LostRoutes(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, lost)
+	require.NoError(t, e.routes.Start(testkit.Context(t)))
+	t.Cleanup(e.routes.Stop)
+	loses := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, func() bool {
+			lost, err := ask().LostRoutes(t.Context())
+			return err == nil && e.routes.Report() != nil && len(lost) == n
+		}, 30*time.Second)
+	}
+	loses(0)
 
 	vhost := testkit.VHostName(t, cfg.MessageQueue.URL)
 	path := "/api/exchanges/" + vhost + "/" + message.ExchangeDeadLetter
 	testkit.Manage(t, "DELETE", path, nil, nil)
 	testkit.Manage(t, "PUT", path, map[string]any{"type": "direct", "durable": true}, nil)
-	p := ask()
-	lost, err = p.LostRoutes(t.Context())
-	require.NoError(t, err)
-	require.ElementsMatch(t, message.DeadLetterKeys(), lost, "an exchange without bindings keeps nothing")
+	loses(len(message.DeadLetterKeys())) // an exchange without bindings keeps nothing
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
-	again, err := p.LostRoutes(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, again, "a found defect is checked again at once")
-	testkit.Manage(t, "DELETE", path, nil, nil)
-	testkit.Manage(t, "PUT", path, map[string]any{"type": "direct", "durable": true}, nil)
-	again, err = p.LostRoutes(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, again, "that all is well is believed for a while")
+	loses(0)
 
+	p := ask()
 	alarms, asked, err := p.Alarms(t.Context())
 	require.NoError(t, err)
 	require.True(t, asked)
@@ -80,8 +82,7 @@ func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, asked, "one that has never answered is not missed")
 
-	e.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled = false
-	lost, err = ask().LostRoutes(t.Context())
+	lost, err := silent.LostRoutes(t.Context()) // without the handler of dead letters
 	require.NoError(t, err)
 	require.Empty(t, lost, "none are wanted")
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +14,17 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/app"
 )
+
+// unrepaired is a broker that refuses to declare.
+type unrepaired struct{ *broker.Broker }
+
+func (unrepaired) DeclareExecutor(context.Context) error { return errors.New("no rights") }
 
 // TestConditionsOfTheBrokerAreShown makes them on a real broker, one after another, and reads them from the first
 // screen of the dashboard. Only an alarm of the broker is not made: it stops the publishers of every virtual host.
@@ -49,7 +57,7 @@ func TestConditionsOfTheBrokerAreShown(t *testing.T) {
 			values ('11111111-fa2f-4cc0-81d3-ff12045b73c8', 'judge', 'v', 8, 'connected', now() - interval '1 hour', now(),
 				jsonb_build_object('alerts', now()),
 				jsonb_build_object('clock', now(), 'loops', '{"alerts": {"patience_ns": 60000000000}}'::jsonb))`)
-		probes.missing, probes.routes, probes.others = remembered{}, remembered{}, remembered{} // a minute later
+		probes.missing, probes.others = remembered{}, remembered{} // a minute later
 		require.NoError(t, loop.Tick(t.Context()))
 		shot, err := app.Take(t.Context(), view, app.Options{}, "", 250, 60)
 		require.NoError(t, err)
@@ -96,6 +104,10 @@ func TestConditionsOfTheBrokerAreShown(t *testing.T) {
 	testkit.Manage(t, "DELETE", path, nil, nil)
 	shows("exchange " + message.ExchangeDeadLetter)
 	testkit.Manage(t, "PUT", path, map[string]any{"type": "direct", "durable": true}, nil)
+	probes.engine.routes = deadletter.NewRoutes(deadletter.RoutesConfig{Interval: 100 * time.Millisecond}, st,
+		unrepaired{wire}, testkit.Logger(t), nil, nil)
+	require.NoError(t, probes.engine.routes.Start(ctx))
+	t.Cleanup(probes.engine.routes.Stop)
 	shows(message.DeadLetterKeys()[0])
 	testkit.Manage(t, "DELETE", "/api/queues/"+vhost+"/"+message.QueueEnforcements, nil, nil)
 	shows("queue " + message.QueueEnforcements)

@@ -29,10 +29,10 @@ func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 		Gate: e.gate, Logger: e.logger, Metrics: measured,
 	})
 	e.hot.handler = handler
-	routes := deadletter.NewRoutes(deadletter.RoutesConfig{}, e.query, e.broker, e.logger, measured, metrics)
+	e.routes = deadletter.NewRoutes(deadletter.RoutesConfig{}, e.query, e.broker, e.logger, measured, metrics)
 	e.services.Add("dead letter consumer", consumer)
 	e.services.Add("dead letters", handler)
-	e.addLoop("dead letter routes", routes)
+	e.addLoop("dead letter routes", e.routes)
 }
 
 // deadLetterHandler settles dead letters after their batches; *deadletter.Handler is one.

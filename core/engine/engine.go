@@ -73,6 +73,7 @@ type Engine struct {
 	report  *replica
 	outages *liveness.OutageDetector
 	gate    *batch.Gate
+	routes  *deadletter.Routes // nil without the handler of dead letters
 
 	workflows *advancement.Runner
 	keys      secret.Keyring

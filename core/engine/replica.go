@@ -171,6 +171,9 @@ func (r *replica) details() monitor.ReplicaDetails {
 		Installation: e.gate.Faults(),
 		DatabaseAway: r.away.last(), Loops: map[string]monitor.ReplicaLoop{},
 	}
+	if e.routes != nil {
+		details.Routes = e.routes.Report()
+	}
 	for _, link := range e.broker.Links() {
 		details.Connections = append(details.Connections, monitor.ReplicaLink{
 			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Trouble.String(),

@@ -170,14 +170,15 @@ type Route struct {
 	Exists   bool   `json:"exists"`
 	Kind     string `json:"kind,omitempty"`
 	Internal bool   `json:"internal,omitempty"`
-	// Queues are the queues for the key. Lost says that there is none, Unsure that an exchange on
-	// the way cannot be evaluated.
+	// Queues are bound with this key, or get every message of the exchange. Lost says that nothing is bound,
+	// Unsure that a pattern or another exchange may lead to a queue: only the broker knows.
 	Queues []string `json:"queues"`
 	Lost   bool     `json:"lost,omitempty"`
 	Unsure bool     `json:"unsure,omitempty"`
 }
 
-// Route finds where a message would go. It sends nothing.
+// Route finds the exchange and the queues that are bound with the key. It sends nothing, and follows no patterns:
+// the broker says of a message that was sent whether it reached a queue.
 func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, error) {
 	r := &Route{Exchange: exchange, Key: key}
 	var wiring *broker.Wiring
@@ -194,11 +195,31 @@ func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, erro
 }
 
 func (r *Route) follow(wiring *broker.Wiring) {
+	if r.Exchange == "" {
+		r.Exists = true
+		if slices.ContainsFunc(wiring.Queues, func(q broker.QueueInfo) bool { return q.Name == r.Key }) {
+			r.Queues = []string{r.Key}
+		}
+		r.Lost = r.Queues == nil
+		return
+	}
 	e, there := wiring.Exchanges[r.Exchange]
-	r.Exists, r.Kind, r.Internal = there || r.Exchange == "", e.Kind, e.Internal
-	r.Queues = wiring.Leads(r.Exchange, r.Key)
-	reach := wiring.Reaches(r.Exchange, r.Key)
-	r.Lost, r.Unsure = reach == broker.Lost, reach == broker.Unsure
+	r.Exists, r.Kind, r.Internal = there, e.Kind, e.Internal
+	_, bound := e.Arguments["alternate-exchange"]
+	bound = bound || e.Policy != "" // which may name one
+	for _, b := range wiring.Bindings {
+		if b.Source != r.Exchange || e.Kind == "direct" && b.RoutingKey != r.Key {
+			continue
+		}
+		bound = true
+		if b.Queue != "" && (e.Kind == "fanout" || e.Kind != "headers" && b.RoutingKey == r.Key) {
+			r.Queues = append(r.Queues, b.Queue)
+		}
+	}
+	slices.Sort(r.Queues)
+	r.Queues = slices.Compact(r.Queues)
+	r.Lost = !bound
+	r.Unsure = bound && len(r.Queues) == 0
 }
 
 // Refuses returns the reason why the broker accepts no message for the route; empty if it may.

@@ -93,16 +93,17 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		starting = replicas != nil && slices.ContainsFunc(replicas.List,
 			func(r Replica) bool { return r.Starting(c.At) })
 		rows, err = m.checkRows(ctx, tx, s)
+		rows = append([]Check{checkRoutes(replicas)}, rows...)
 		return err
 	})
 	if brokerErr != nil && databaseErr != nil {
 		return c, errors.Join(brokerErr, databaseErr)
 	}
 	if databaseErr != nil {
-		workers, rows = nil, unmade(rowChecks, store.Trouble(databaseErr).String())
+		workers, rows = nil, unmade(append([]string{checkRoute}, rowChecks...), store.Trouble(databaseErr).String())
 	}
 	if brokerErr != nil || wiring == nil {
-		c.List = unmade(topologyChecks, broker.Trouble(brokerErr).String())
+		c.List = unmade(brokerChecks, broker.Trouble(brokerErr).String())
 	} else {
 		c.List = CheckTopology(wiring, workers)
 		if starting {

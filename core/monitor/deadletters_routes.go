@@ -1,9 +1,7 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -110,23 +108,21 @@ func assessRoute(e *LedgerEntry, route *Route, consumers map[string]*int) {
 		}
 		problem(AdviseSend, short, refused+", so the broker refuses it, and half a minute later it is a dead letter again")
 	case gone:
-		problem(AdviseFix, e.Queue+" is gone", fmt.Sprintf("%s, where it died, is gone; it reaches only %s", e.Queue,
-			cmp.Or(strings.Join(route.Queues, ", "), "an alternate exchange")))
-	case route.Unsure:
-		v.Unknown = "the routes of an exchange on its way cannot be evaluated"
+		problem(AdviseFix, e.Queue+" is gone", e.Queue+", where it died, is gone")
 	default:
-		if queues := unconsumed(e.Queue, route.Queues, consumers); queues != "" {
+		reached := route.Queues
+		if e.Queue != "" {
+			reached = []string{e.Queue}
+		}
+		if queues := unconsumed(reached, consumers); queues != "" {
 			problem(AdviseFix, "no consumer", queues+" has no consumer, so it stays there or dies again")
 		}
 	}
 }
 
-// unconsumed names the queue of a message, or else the queues that it reaches, if nothing consumes them; empty
-// otherwise, or if that is unknown. A running engine consumes its own.
-func unconsumed(died string, reached []string, consumers map[string]*int) string {
-	if slices.Contains(reached, died) {
-		reached = []string{died}
-	}
+// unconsumed names the queues of a message if nothing consumes them; empty otherwise, or if that is unknown. A running
+// engine consumes its own.
+func unconsumed(reached []string, consumers map[string]*int) string {
 	for _, name := range reached {
 		if n := consumers[name]; n == nil || *n > 0 || engineConsumes(name) {
 			return ""

@@ -58,7 +58,7 @@ func TestVerdictsKnowTheBrokerAndLoops(t *testing.T) {
 		{message.ExchangeEvents, message.QueueEvents},
 		{"mirror", "heard"}, {"mirror", "unheard"}, {"mirror", "uncounted"},
 	} {
-		w.Routes = append(w.Routes, broker.Route{Source: r[0], Destination: r[1], Key: "#"})
+		w.Bindings = append(w.Bindings, broker.Binding{Source: r[0], Queue: r[1], RoutingKey: "#"})
 	}
 	reads := &atomic.Int64{}
 	b := setup(t, countedBroker{fakeBroker{wiring: w, broker: &Broker{}}, reads})

@@ -188,8 +188,11 @@ func (m *Monitor) Listen(ctx context.Context, changed func()) {
 	m.deps.Store.Listen(ctx, func(string, string) { changed() }, statusChannels...)
 }
 
-// DeadLetterQueue is the broker queue of dead letters.
-const DeadLetterQueue = message.QueueDeadLetter
+// The broker's queue and exchange of dead letters.
+const (
+	DeadLetterQueue    = message.QueueDeadLetter
+	DeadLetterExchange = message.ExchangeDeadLetter
+)
 
 // The bounds of one read.
 const (

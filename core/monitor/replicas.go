@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/batch"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
@@ -94,6 +95,8 @@ type ReplicaDetails struct {
 	// Installation are the faults of the installation that the replica met.
 	Installation []batch.Fault          `json:"installation,omitempty"`
 	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
+	// Routes is its last probe of the routes of dead letters.
+	Routes *broker.RouteReport `json:"routes,omitempty"`
 }
 
 // ReplicaLink is a connection of a replica to the broker.

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,11 +25,11 @@ const (
 	checkKind            = "topology.type"
 	checkDelivery        = "topology.delivery"
 	checkOverflow        = "topology.overflow"
-	maxCheckedKeys       = 4
 )
 
-var topologyChecks = []string{
-	checkExchange, checkRoute, checkTTL, CheckDeadLetterQueue, checkOrphans, checkKind, checkDelivery, checkOverflow,
+// brokerChecks are the checks of CheckTopology.
+var brokerChecks = []string{
+	checkExchange, CheckDeadLetterQueue, checkOrphans, checkTTL, checkKind, checkDelivery, checkOverflow,
 }
 
 // wiring is a broker's wiring with Attune's queues and their settings in force.
@@ -44,7 +45,8 @@ type ourQueue struct {
 
 // CheckTopology checks the wiring of a broker: that expired, rejected and overflowing messages are
 // kept, and that queues have an owner. It checks only Attune's queues, because others may share the
-// virtual host. workers are the registered ids, nil if unknown. It is a pure function.
+// virtual host. workers are the registered ids, nil if unknown. It is a pure function. Whether dead
+// letters arrive is known by the probes of the engine only.
 func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 	look := wiring{Wiring: w}
 	for i := range w.Queues {
@@ -52,20 +54,7 @@ func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 			look.ours = append(look.ours, ourQueue{q, q.Settings()})
 		}
 	}
-	return []Check{
-		look.exchanges(), look.routes(), look.expiry(), look.deadLetters(),
-		look.orphans(workers), look.kinds(), look.deliveries(), look.overflows(),
-	}
-}
-
-// those names Attune's queues that satisfy a condition.
-func (w *wiring) those(is func(q ourQueue) bool) (names []string) {
-	for _, q := range w.ours {
-		if is(q) {
-			names = append(names, q.Name)
-		}
-	}
-	return names
+	return append([]Check{look.exchanges(), look.deadLetters(), look.orphans(workers)}, look.settings()...)
 }
 
 // unkept reports whether the broker deletes messages that leave the queue by themselves.
@@ -82,13 +71,9 @@ func (w *wiring) isOurs(q *broker.QueueInfo) bool {
 	if _, ok := message.WorkerOfQueue(q.Name); ok || strings.HasPrefix(q.Name, "attune.") {
 		return true
 	}
-	for _, r := range w.Routes {
-		if !r.ToExchange && r.Destination == q.Name &&
-			(r.Source == message.ExchangeExecutions || r.Source == message.ExchangeEvents) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Bindings, func(b broker.Binding) bool {
+		return b.Queue == q.Name && (b.Source == message.ExchangeExecutions || b.Source == message.ExchangeEvents)
+	})
 }
 
 // exchanges: every dead-letter exchange that a queue names exists.
@@ -136,154 +121,6 @@ func someOf(queues []string, what string) string {
 	default:
 		return what + " in " + strconv.Itoa(len(queues)) + " queues"
 	}
-}
-
-// routes: every key that a queue can dead-letter with leads to a queue.
-func (w *wiring) routes() Check {
-	lost, unsure := map[string][]string{}, []string{}
-	checked := 0
-	for _, q := range w.ours {
-		if q.DeadLetterExchange == nil {
-			continue
-		}
-		for _, key := range w.deadKeys(q) {
-			checked++
-			reach := w.Reaches(*q.DeadLetterExchange, key)
-			if key == anyKey {
-				reach = w.ReachesAny(*q.DeadLetterExchange)
-			}
-			switch reach {
-			case broker.Lost:
-				lost[q.Name] = append(lost[q.Name], key)
-			case broker.Unsure:
-				unsure = append(unsure, q.Name)
-			}
-		}
-	}
-	switch {
-	case len(lost) > 0:
-		return w.lostRoutes(lost)
-	case len(unsure) > 0:
-		slices.Sort(unsure)
-		unsure = slices.Compact(unsure)
-		return Check{
-			Name: checkRoute, Status: CheckUnknown, Objects: unsure, View: "broker",
-			Text: "whether the dead letters of " + countOf(unsure, "queue") +
-				" are kept cannot be seen: headers, a plug-in's exchange, or policies that this login may not read",
-			Fix: "give the login of message_queue.management_url the tag monitoring and a right on the virtual host, or ask `attune-executor doctor`, which probes",
-		}
-	default:
-		return Check{
-			Name: checkRoute, Status: CheckOK,
-			Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked),
-		}
-	}
-}
-
-func (w *wiring) lostRoutes(lost map[string][]string) Check {
-	queues := slices.Sorted(maps.Keys(lost))
-	first := queues[0]
-	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"),
-		lost[first][0], first)
-	all := slices.ContainsFunc(w.Routes,
-		func(r broker.Route) bool { return r.Source == message.ExchangeDeadLetter && r.Key == "#" })
-	if all && w.Exchanges[message.ExchangeDeadLetter].Kind == "direct" {
-		text += `, and "#" at a direct exchange stands for itself only`
-	}
-	var keys []string
-	for _, q := range queues {
-		keys = append(keys, lost[q]...)
-	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	shown := strings.Join(keys[:min(len(keys), maxCheckedKeys)], ", ")
-	if len(keys) > maxCheckedKeys {
-		shown += fmt.Sprintf(" and %d more", len(keys)-maxCheckedKeys)
-	}
-	return Check{
-		Name: checkRoute, Status: CheckProblem, Text: text, Objects: queues, View: "broker",
-		Fix: "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " +
-			message.ExchangeDeadLetter + " with " + shown +
-			"; or give " + message.ExchangeDeadLetter + " an alternate exchange by policy",
-	}
-}
-
-// anyKey stands for an unknown key.
-const anyKey = "any key"
-
-// deadKeys are the keys with which the queue dead-letters: its own key, or the keys of its bindings.
-func (w *wiring) deadKeys(q ourQueue) []string {
-	if q.DeadLetterKey != "" {
-		return []string{q.DeadLetterKey}
-	}
-	var keys []string
-	for _, r := range w.Routes {
-		if r.ToExchange || r.Destination != q.Name {
-			continue
-		}
-		switch w.Exchanges[r.Source].Kind {
-		case "direct":
-			keys = append(keys, r.Key)
-		case "topic":
-			keys = append(keys, keysOf(r.Key)...)
-		default:
-			keys = append(keys, anyKey)
-		}
-	}
-	if len(keys) == 0 {
-		return []string{q.Name} // by name, through the default exchange
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-// keysOf are the used keys that match a topic binding.
-func keysOf(pattern string) []string {
-	if !strings.ContainsAny(pattern, "*#") {
-		return []string{pattern}
-	}
-	var keys []string
-	for _, key := range message.DeadLetterKeys() {
-		if broker.MatchesTopic(pattern, key) {
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return []string{anyKey}
-	}
-	return keys
-}
-
-// expiry: expired messages are kept.
-func (w *wiring) expiry() Check {
-	limited := w.those(func(q ourQueue) bool { return q.TTL != nil && q.Name != message.QueueDeadLetter })
-	drops := w.those(func(q ourQueue) bool { return q.TTL != nil && q.unkept() })
-	removed := w.those(func(q ourQueue) bool { return q.Expires != nil })
-	if len(removed) > 0 && len(drops) == 0 {
-		return verdict(checkTTL, removed, Check{
-			View: "broker",
-			Text: countOf(removed, "queue") + " with expires: the broker deletes an unused queue with its messages",
-			Fix:  "take expires out of the policy of " + first(removed) + ", or limit its pattern to other queues",
-		}, "")
-	}
-	early := w.those(func(q ourQueue) bool { return q.expiresEarly() })
-	if len(early) > 0 && len(drops) == 0 {
-		return verdict(checkTTL, early, Check{
-			View: "broker",
-			Text: countOf(early, "queue") + " with a time to live by a policy: messages become dead letters before they " +
-				"are handled",
-			Fix: "take message-ttl out of the policy of " + first(early) + ", or limit its pattern to other queues",
-		}, "")
-	}
-	return verdict(checkTTL, drops, Check{
-		View: "broker",
-		Text: countOf(drops, "queue") +
-			" with a time to live and no dead-letter exchange: the broker deletes expired messages",
-		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) +
-			" and its like",
-	},
-		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+
-			" a dead-letter exchange")
 }
 
 // expiresEarly reports whether a policy sets a time to live that is not declared, or a shorter one.
@@ -362,44 +199,6 @@ func (w *wiring) orphans(workers []int64) Check {
 	}
 }
 
-// kinds: queues survive a restart and can be consumed.
-func (w *wiring) kinds() Check {
-	kinds := map[string]int{}
-	streams := w.those(func(q ourQueue) bool { kinds[q.Type]++; return q.Type == "stream" })
-	if len(streams) > 0 {
-		return verdict(checkKind, streams, Check{
-			View: "broker",
-			Text: countOf(streams, "queue") + " of type stream: consumed messages stay, and none is dead-lettered",
-			Fix:  "delete it and restart a replica, which declares it anew",
-		}, "")
-	}
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
-	}
-	fleeting := w.those(func(q ourQueue) bool { return !q.Durable })
-	return verdict(checkKind, fleeting, Check{
-		View: "broker",
-		Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
-		Fix:  "delete it while it is empty, and restart the program that declares it",
-	}, "durable: "+strings.Join(parts, ", "))
-}
-
-// deliveries: messages above the delivery limit are kept.
-func (w *wiring) deliveries() Check {
-	drops := w.those(func(q ourQueue) bool {
-		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil &&
-			limitsByDefault(w.Version)
-		return q.Type == "quorum" && limited && q.unkept()
-	})
-	return verdict(checkDelivery, drops, Check{
-		View: "broker",
-		Text: countOf(drops, "quorum queue") +
-			" with a delivery limit and no dead-letter exchange: the broker deletes messages returned too often",
-		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
-	}, "no delivery limit deletes anything")
-}
-
 // limitsByDefault reports whether quorum queues have a delivery limit by default, as from version 4
 // on.
 func limitsByDefault(version string) bool {
@@ -408,18 +207,147 @@ func limitsByDefault(version string) bool {
 	return err == nil && n >= 4
 }
 
-// overflows: a full queue rejects instead of deleting.
-func (w *wiring) overflows() Check {
-	drops := w.those(func(q ourQueue) bool {
-		return (q.MaxLength != nil || q.MaxBytes != nil) && !strings.HasPrefix(q.Overflow, "reject-publish") &&
-			(q.DeadLetterExchange == nil || q.Name == message.QueueDeadLetter)
-	})
-	return verdict(checkOverflow, drops, Check{
-		View: "broker",
-		Text: countOf(drops, "queue") +
-			" with a length: when full, the broker deletes the oldest messages and still confirms new ones",
-		Fix: "overflow reject-publish, or no length, for " + first(drops),
-	}, "no full queue deletes anything")
+// settings are the checks of the settings in force: of each check the first fault that a queue has.
+func (w *wiring) settings() []Check {
+	const (
+		keepBy    = "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for "
+		notPolicy = " out of the policy of "
+		otherwise = ", or limit its pattern to other queues"
+		anew      = "delete it while it is empty, and restart the program that declares it: "
+	)
+	list := []Check{
+		{Name: checkTTL, Text: "no queue deletes what expires"},
+		{Name: checkKind, Text: "every queue is durable, and none is a stream"},
+		{Name: checkDelivery, Text: "no delivery limit deletes anything"},
+		{Name: checkOverflow, Text: "no full queue deletes anything"},
+	}
+	for _, fault := range []struct {
+		name, what, text string
+		fix, after       string // with the first queue in between
+		of               func(q ourQueue) bool
+	}{
+		{
+			checkTTL, "queue", "with a time to live and no dead-letter exchange: the broker deletes expired messages",
+			keepBy, " and its like", func(q ourQueue) bool { return q.TTL != nil && q.unkept() },
+		},
+		{
+			checkTTL, "queue", "with expires: the broker deletes an unused queue with its messages",
+			"take expires" + notPolicy, otherwise, func(q ourQueue) bool { return q.Expires != nil },
+		},
+		{
+			checkTTL, "queue", "with a time to live by a policy: messages become dead letters before they are handled",
+			"take message-ttl" + notPolicy, otherwise, ourQueue.expiresEarly,
+		},
+		{
+			checkKind, "queue", "of type stream: consumed messages stay, and none is dead-lettered",
+			anew, "", func(q ourQueue) bool { return q.Type == "stream" },
+		},
+		{
+			checkKind, "queue", "not durable: gone with its messages when the broker restarts",
+			anew, "", func(q ourQueue) bool { return !q.Durable },
+		},
+		{
+			checkDelivery, "quorum queue",
+			"with a delivery limit and no dead-letter exchange: the broker deletes messages returned too often",
+			keepBy, "", func(q ourQueue) bool {
+				limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 ||
+					q.DeliveryLimit == nil && limitsByDefault(w.Version)
+				return q.Type == "quorum" && limited && q.unkept()
+			},
+		},
+		{
+			checkOverflow, "queue",
+			"with a length: when full, the broker deletes the oldest messages and still confirms new ones",
+			"overflow reject-publish, or no length, for ", "", func(q ourQueue) bool {
+				return (q.MaxLength != nil || q.MaxBytes != nil) && !strings.HasPrefix(q.Overflow, "reject-publish") &&
+					(q.DeadLetterExchange == nil || q.Name == message.QueueDeadLetter)
+			},
+		},
+	} {
+		var names []string
+		for _, q := range w.ours {
+			if fault.of(q) {
+				names = append(names, q.Name)
+			}
+		}
+		at := slices.IndexFunc(list, func(c Check) bool { return c.Name == fault.name })
+		if len(names) > 0 && list[at].Status == "" {
+			list[at] = Check{
+				Name: fault.name, Status: CheckProblem, Objects: names, View: "broker",
+				Text: countOf(names, fault.what) + " " + fault.text, Fix: fault.fix + names[0] + fault.after,
+			}
+		}
+	}
+	for i := range list {
+		list[i].Status = cmp.Or(list[i].Status, CheckOK)
+	}
+	return list
+}
+
+// routesValid is how long a probe of the routes says something about now. A replica probes each minute.
+const routesValid = 5 * time.Minute
+
+// Routes is the newest probe of the routes of dead letters by any replica, and its age; nil if there is none.
+func (r *Replicas) Routes() (newest *broker.RouteReport, age time.Duration) {
+	if r == nil {
+		return nil, 0
+	}
+	for i := range r.List {
+		one := &r.List[i]
+		if one.Details.Routes == nil {
+			continue
+		}
+		if at := one.Details.Clock.Sub(one.Details.Routes.At) + one.Age; newest == nil || at < age {
+			newest, age = one.Details.Routes, max(at, 0)
+		}
+	}
+	return newest, age
+}
+
+// checkRoutes: dead letters reach a queue, by the probes of the replicas.
+func checkRoutes(replicas *Replicas) Check {
+	c := Check{Name: checkRoute, Status: CheckUnknown, View: "broker"}
+	newest, age := replicas.Routes()
+	switch {
+	case newest == nil:
+		c.Text, c.Fix = "no replica has probed the routes of dead letters", "`attune-executor doctor` probes them"
+		return c
+	case len(newest.Lost) > 0:
+		c.Status, c.Objects = CheckProblem, queuesOf(newest.Lost)
+		c.Text = phrase.Plural(len(newest.Lost), "route", "routes") + " of dead letters lead to no queue: key " +
+			newest.Lost[0]
+		if len(c.Objects) > 0 {
+			c.Text += "; lost are the dead letters of " + strings.Join(c.Objects, ", ")
+		}
+		c.Fix = "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " +
+			message.ExchangeDeadLetter + " with each key"
+	case newest.Unknown > 0:
+		c.Text = phrase.Plural(newest.Unknown, "route", "routes") + " of dead letters could not be probed"
+	case age > routesValid:
+		c.Text = fmt.Sprintf("all %d routes of dead letters were last seen to lead to a queue", newest.Routed)
+	default:
+		c.Status, c.Text = CheckOK, fmt.Sprintf("all %d routes of dead letters lead to a queue", newest.Routed)
+	}
+	c.Text += ", probed " + phrase.Span(age) + " ago"
+	return c
+}
+
+// queuesOf are the queues whose messages die with the keys.
+func queuesOf(keys []string) (queues []string) {
+	for _, key := range keys {
+		bindings := broker.ExecutorTopology(false).Bindings
+		if id, ok := message.WorkerOfKey(key); ok {
+			bindings = broker.WorkerTopology(id, 0, false).Bindings
+		}
+		for _, b := range bindings {
+			enforcement := b.RoutingKey == message.PatternEnforcement && key == message.KeyEnforcementCreated
+			if b.RoutingKey == key || enforcement {
+				queues = append(queues, b.Queue)
+			}
+		}
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues)
 }
 
 // countOf counts the names, or is the only one.

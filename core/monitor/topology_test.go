@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,20 +37,15 @@ func declared() *broker.Wiring {
 			queue(message.WorkerExecutionsQueue(7), dlx("x-message-ttl", 300_000.0)),
 			queue("billing", map[string]any{"x-message-ttl": 5.0}),
 		},
-		Routes: []broker.Route{
+		Bindings: []broker.Binding{
 			{
-				Source: message.ExchangeExecutions, Destination: message.QueueEnforcements,
-				Key: message.PatternEnforcement,
+				Source: message.ExchangeExecutions, Queue: message.QueueEnforcements,
+				RoutingKey: message.PatternEnforcement,
 			},
 			{
-				Source: message.ExchangeExecutions, Destination: message.WorkerExecutionsQueue(7),
-				Key: message.DispatchKey(7),
+				Source: message.ExchangeExecutions, Queue: message.WorkerExecutionsQueue(7),
+				RoutingKey: message.DispatchKey(7),
 			},
-			{
-				Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter,
-				Key: message.KeyEnforcementCreated,
-			},
-			{Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter, Key: message.DispatchKey(7)},
 		},
 	}
 	return w
@@ -69,7 +65,7 @@ func TestAWiringAsDeclaredIsWell(t *testing.T) {
 		require.Equal(t, CheckOK, c.Status, "%s: %s", name, c.Text)
 		require.Empty(t, c.Fix, name)
 	}
-	require.Len(t, CheckTopology(declared(), nil), len(topologyChecks))
+	require.Len(t, CheckTopology(declared(), nil), len(brokerChecks))
 }
 
 // TestEveryFaultOfTheWiringIsNamed with its queue and the remedy.
@@ -90,22 +86,6 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		status CheckStatus
 		text   string
 	}{
-		"as shipped: one binding with a hash": {func(w *broker.Wiring) {
-			w.Routes = append(w.Routes[:2],
-				broker.Route{Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter, Key: "#"})
-		}, checkRoute, CheckProblem, `and "#" at a direct exchange stands for itself only`},
-		"one key without a binding": {
-			func(w *broker.Wiring) { w.Routes = w.Routes[:3] }, checkRoute, CheckProblem,
-			"queue " + worker + " are lost",
-		},
-		"an own dead-letter key": {func(w *broker.Wiring) {
-			at(w, worker).Arguments["x-dead-letter-routing-key"] = "nobody"
-		}, checkRoute, CheckProblem, "key nobody"},
-		"an unreadable policy": {func(w *broker.Wiring) {
-			e := w.Exchanges[message.ExchangeDeadLetter]
-			e.Policy, w.PoliciesUnknown, w.Routes = "p", "refused", w.Routes[:3]
-			w.Exchanges[message.ExchangeDeadLetter] = e
-		}, checkRoute, CheckUnknown, "cannot be seen"},
 		"no dead-letter exchange": {
 			func(w *broker.Wiring) { delete(w.Exchanges, message.ExchangeDeadLetter) },
 			checkExchange, CheckProblem, "does not exist",
@@ -142,7 +122,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		}, CheckDeadLetterQueue, CheckWarning, "deletes unconsumed"},
 		"a worker without a row": {func(w *broker.Wiring) {
 			at(w, worker).Name = "worker.9.executions"
-			w.Routes[1].Destination = "worker.9.executions"
+			w.Bindings[1].Queue = "worker.9.executions"
 		}, checkOrphans, CheckProblem, "1 message and no consumer"},
 		"a stream": {
 			func(w *broker.Wiring) { at(w, worker).Type = "stream" }, checkKind,
@@ -171,10 +151,63 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			c := checksOf(w, 7)[one.check]
 			require.Equal(t, one.status, c.Status, c.Text)
 			require.Contains(t, c.Text, one.text)
-			require.Equal(t, one.status != CheckUnknown || one.check == checkRoute, c.Fix != "",
+			require.Equal(t, one.status != CheckUnknown, c.Fix != "",
 				"a fault comes with what to do: %s", c.Text)
 		})
 	}
 	unknown := checksOf(declared())
 	require.Equal(t, CheckUnknown, unknown[checkOrphans].Status, "without the rows no queue is an orphan")
+}
+
+// The newest probe of any replica says whether dead letters reach a queue, with its age; lost ones are named with their
+// queues.
+func TestTheRoutesAreJudgedByTheNewestProbe(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	replica := func(report, probe time.Duration, r *broker.RouteReport) Replica {
+		if r != nil {
+			r.At = at.Add(-probe)
+		}
+		return Replica{Age: report, Details: ReplicaDetails{Clock: at.Add(-report), Routes: r}}
+	}
+	old := replica(8*time.Minute, 9*time.Minute, &broker.RouteReport{Lost: []string{message.KeyEventCreated}})
+	lost := broker.RouteReport{Routed: 9, Lost: []string{message.DispatchKey(7), message.KeyEnforcementCreated}}
+	for name, c := range map[string]struct {
+		list    []Replica
+		status  CheckStatus
+		text    string
+		objects []string
+	}{
+		"no replica": {nil, CheckUnknown, "no replica has probed the routes of dead letters", nil},
+		"not probed": {
+			[]Replica{replica(0, 0, nil)}, CheckUnknown, "no replica has probed the routes of dead letters", nil,
+		},
+		"well": {
+			[]Replica{old, replica(0, time.Minute, &broker.RouteReport{Routed: 10})}, CheckOK,
+			"all 10 routes of dead letters lead to a queue, probed 1m ago", nil,
+		},
+		"no engine since": {
+			[]Replica{old, replica(6*time.Minute, 7*time.Minute, &broker.RouteReport{Routed: 10})}, CheckUnknown,
+			"all 10 routes of dead letters were last seen to lead to a queue, probed 7m ago", nil,
+		},
+		"lost": {
+			[]Replica{old, replica(0, 0, &lost)}, CheckProblem, "2 routes of dead letters lead to no queue: key " +
+				message.DispatchKey(7) + "; lost are the dead letters of attune.enforcements.queue, worker.7.executions",
+			[]string{message.QueueEnforcements, message.WorkerExecutionsQueue(7)},
+		},
+		"no result": {
+			[]Replica{replica(0, 0, &broker.RouteReport{Routed: 9, Unknown: 1})}, CheckUnknown,
+			"1 route of dead letters could not be probed", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check := checkRoutes(&Replicas{List: c.list})
+			require.Equal(t, c.status, check.Status, check.Text)
+			require.Contains(t, check.Text, c.text)
+			require.Equal(t, c.objects, check.Objects)
+			require.Equal(t, c.status == CheckProblem, check.Fix != "" && check.Objects != nil)
+		})
+	}
+	require.Equal(t, CheckUnknown, checkRoutes(nil).Status, "a schema without replicas")
 }

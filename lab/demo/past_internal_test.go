@@ -109,7 +109,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	}
 	overview, err := m.Overview(ctx)
 	require.NoError(t, err)
-	for _, finding := range alerting.Attention(overview, nil, nil) {
+	for _, finding := range alerting.Attention(overview, nil) {
 		require.NotRegexp(t, "workflow|question|letter|fail", finding.Text)
 	}
 	violations, err := doctor.Invariants(ctx, d.store.Pool())

@@ -36,7 +36,7 @@ func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
 	b := started(t, empty(), 80, 24)
 	b.press("7")
 	frame := b.View()
-	require.Contains(t, frame, "No replica of the engine evaluates the alerts.")
+	require.Contains(t, frame, "No replica of the engine evaluates the alerts:")
 	require.Contains(t, frame, "Nothing that could be checked needs attention.")
 	b.press("enter")
 	require.Equal(t, keymap.InAlerts, b.view)
@@ -220,25 +220,21 @@ func TestTheAlertsTabCountsUnmutedAlerts(t *testing.T) {
 	}
 }
 
-// dead is an installation whose replicas were killed: the alerts that they stored are
-// old, and the rules were evaluated by the dashboard.
+// dead is an installation whose replicas were killed: the alerts that they stored are old.
 func dead() *fakeSource {
 	source := sample()
-	overview, assessed := *source.overview, *source.alerts
+	overview, listed := *source.overview, *source.alerts
+	overview.Replicas = &monitor.Replicas{LastSeen: ago(132 * time.Second)}
 	overview.Alerts = sampleAlerts(overview.Reading)
-	overview.Alerts.Evaluated = false
-	assessed.Evaluated, assessed.Assessed = false, true
-	assessed.Open = []alerting.Alert{
-		{
-			Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
-			Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview",
-		},
-		{
-			Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
-			Summary: "only a full look finds this", Since: frozen, View: "broker",
-		},
+	overview.Alerts.Evaluated, listed.Evaluated = false, false
+	for i := range overview.Alerts.Open {
+		overview.Alerts.Open[i].NotEvaluated = true
 	}
-	source.overview, source.alerts = &overview, &assessed
+	listed.Open = append([]alerting.Alert{{
+		Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+		Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview",
+	}}, overview.Alerts.Open...)
+	source.overview, source.alerts = &overview, &listed
 	return source
 }
 
@@ -249,47 +245,14 @@ func TestWithoutAReplicaAllViewsSayTheSame(t *testing.T) {
 	b := started(t, dead(), 140, 40)
 	for _, view := range []string{"1", "7"} {
 		b.press(view)
-		require.Contains(t, b.header(false), "■ 2 crit")
-		require.Contains(t, b.View(), "only a full look finds this")
+		require.Contains(t, b.header(false), "■ 1 crit")
 		require.Regexp(t, `no replica of the engine runs.* 2m`, b.View(), "since the last sign of life")
-		require.NotContains(t, b.View(), "head waits 14m2s", "alerts of a dead replica are not shown")
+		require.Contains(t, b.View(), "dead letters growing", "as it was stored")
 	}
 	require.NotContains(t, b.View(), "by the engine")
 	snapshot, err := Take(t.Context(), dead(), Options{Clock: func() time.Time { return frozen }}, "", 140, 40)
 	require.NoError(t, err)
-	require.Contains(t, snapshot.Text(), "■ 2 crit")
-}
-
-// TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem, and no longer.
-func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
-	t.Parallel()
-	source := dead()
-	source.overview.Alerts.Evaluated = true
-	b := started(t, source, 140, 40)
-	poll := func(evaluated bool) {
-		o := *b.source.overview
-		alerts := *o.Alerts
-		alerts.Evaluated = evaluated
-		o.Alerts = &alerts
-		b.source.overview = &o
-		b.run(b.fetch(screen.FeedOverview, false))
-	}
-	require.Zero(t, source.count(screen.FeedAlerts))
-	poll(false)
-	require.Equal(t, 1, source.count(screen.FeedAlerts), "as soon as it is known")
-	require.Contains(t, b.header(false), "■ 2 crit")
-	due := b.timers.due(screen.FeedAlerts)
-	require.Len(t, due, 1)
-	require.Equal(t, evaluateEvery, due[0].after)
-	poll(false)
-	require.Equal(t, 1, source.count(screen.FeedAlerts), "no second chain")
-	b.press("2")
-	require.Equal(t, 2, source.count(screen.FeedAlerts))
-	due = b.timers.due(screen.FeedAlerts)
-	poll(true)
-	require.NotContains(t, b.header(false), "■ 2 crit")
-	b.send(due[len(due)-1].msg)
-	require.Equal(t, 2, source.count(screen.FeedAlerts), "a replica evaluates them again")
+	require.Contains(t, snapshot.Text(), "■ 1 crit")
 }
 
 // calm is an installation in which no alert fires and every worker is well.

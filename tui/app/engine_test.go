@@ -64,7 +64,7 @@ func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
 	b := started(t, s, 140, 40)
 	frame := strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "  1 suspect · 1 cordoned")
-	require.Contains(t, frame, w.Name+" suspect, no new work")
+	require.Contains(t, frame, w.Name+" is suspect")
 	b.run(b.goTo(keymap.InWorkers))
 	frame = strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "✗ "+w.Name)

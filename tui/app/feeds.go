@@ -101,8 +101,6 @@ func always(*Model) bool { return true }
 const (
 	// brokerEvery is the interval of the management interface, which collects its numbers no more often.
 	brokerEvery = 5 * time.Second
-	// evaluateEvery is the interval in which the dashboard evaluates the alert rules if no replica does.
-	evaluateEvery = 5 * time.Second
 	// auditEvery is the interval of the check whether acting is allowed.
 	auditEvery = 15 * time.Second
 	// checksEvery is the interval of the checks and of counting matching executions. With its jitter and the read, a
@@ -162,7 +160,7 @@ var feeds = []*feed{
 		}),
 	declare(screen.FeedAlerts,
 		func(m *Model) readFunc[alerting.Alerts] { return m.source.Alerts },
-		dated((*screen.Data).PutAlerts), feed{every: unlessIn(keymap.InAlerts, evaluateEvery)}),
+		dated((*screen.Data).PutAlerts), feed{}),
 	declare(screen.FeedWorkflows,
 		func(m *Model) readFunc[monitor.WorkflowBoard] {
 			return bind2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())

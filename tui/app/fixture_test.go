@@ -487,7 +487,7 @@ func sample() *fakeSource {
 				},
 			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
-			Replicas: sampleReplicas(reading),
+			Replicas: sampleReplicas(reading), Alerts: storedAlerts(reading),
 		},
 		broker: sampleBroker(reading, deadQueue),
 		queues: &monitor.Queues{Reading: reading, Totals: totals, List: queues},
@@ -515,6 +515,46 @@ func sample() *fakeSource {
 			Recent: sampleDeadLetters(),
 		}},
 	}
+}
+
+// storedAlerts are the alerts of an overview, as a replica stored them.
+func storedAlerts(reading monitor.Reading) *alerting.Alerts {
+	a := &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: new(frozen.Add(-3 * time.Second))}
+	for _, one := range []alerting.Alert{
+		{
+			Rule: "dlq_depth_warning", Severity: alerting.LevelWarning, Summary: "37 dead letters wait",
+			Hint: "1 consumer on attune.dlx.queue", Since: frozen.Add(-15 * time.Minute), View: "dlq",
+		},
+		{
+			Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning,
+			Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used",
+			Since: frozen.Add(-14*time.Minute - 2*time.Second), View: "queues", Filter: "core.http_request",
+		},
+		{
+			Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
+			Summary: "worker-node-02 heartbeat stale for 4m11s", Hint: "limit 1m30s, owns 6 executions",
+			Since: frozen.Add(-4*time.Minute - 11*time.Second), View: "workers", Filter: "worker-node-02",
+		},
+		{
+			Rule: "exec_stuck", Severity: alerting.LevelInfo, Summary: "an execution has been scheduled for 10m",
+			Hint: "no worker has acknowledged 4 executions", Since: frozen.Add(-10 * time.Minute), View: "executions",
+			Filter: "status:scheduled",
+		},
+		{
+			Rule: "queue_length", Target: `etl.load {"tenant":"acme"}`, Severity: alerting.LevelInfo,
+			Summary: `etl.load {"tenant":"acme"} 301 deep`, Hint: "1 of 1 slots used",
+			Since: frozen.Add(-9 * time.Minute), View: "queues", Filter: "etl.load",
+		},
+		{
+			Rule: "queue_length", Target: `etl.load {"tenant":"zeta"}`, Severity: alerting.LevelInfo,
+			Summary: `etl.load {"tenant":"zeta"} 120 deep`, Hint: "no worker has room",
+			Since: frozen.Add(-3 * time.Minute), View: "queues", Filter: "etl.load",
+		},
+	} {
+		one.State, one.Fired, one.Seen = alerting.AlertFiring, &one.Since, *a.EvaluatedAt
+		a.Open = append(a.Open, one)
+	}
+	return a
 }
 
 // sampleAlerts are open and cleared alerts.
@@ -832,7 +872,7 @@ func empty() *fakeSource {
 		checks:  &monitor.Checks{Reading: reading},
 		flows:   noFlows(reading), fakePlaces: noPlaces(reading),
 		alerts: &alerting.Alerts{
-			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
+			Reading: reading, Note: "No replica of the engine evaluates the alerts: these are the stored ones.",
 			Rules: alerting.DescribeRules(config.Default().Alerts),
 		},
 	}

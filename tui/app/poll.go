@@ -77,8 +77,6 @@ type chain struct {
 	busy   bool
 	// once starts no further polls. probe only checks the source while the screen is frozen.
 	once, probe bool
-	// evaluating is true while the alerts are polled because no replica evaluates them.
-	evaluating bool
 	// timeout ends the next read; it is at least fetchTimeout.
 	timeout time.Duration
 }
@@ -123,9 +121,6 @@ func (m *Model) visible() []screen.Feed {
 	}
 	for _, feed := range m.screen().Feeds() {
 		add(feed)
-	}
-	if m.env.Data.Unevaluated() {
-		add(screen.FeedAlerts)
 	}
 	return visible
 }
@@ -256,16 +251,6 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	}
 	if m.paused {
 		return tea.Batch(missed, m.probeLater(msg.feed))
-	}
-	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once &&
-		m.env.Data.Unevaluated() != alerts.evaluating {
-		alerts.evaluating = !alerts.evaluating
-		if !slices.Contains(m.screen().Feeds(), screen.FeedAlerts) {
-			m.stop(screen.FeedAlerts)
-		}
-		if alerts.evaluating {
-			missed = tea.Batch(missed, m.fetch(screen.FeedAlerts, false))
-		}
 	}
 	if msg.feed == screen.FeedOverview && m.brokerOverdue() {
 		missed = tea.Batch(missed, m.restart(screen.FeedBroker))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -23,6 +24,13 @@ func TestTheOverviewSaysThatItemsOfWorkQueuesWait(t *testing.T) {
 		},
 		{Ref: "jobs.mail", Waiting: monitor.Count{Value: 3}, Oldest: frozen.Add(-time.Hour)},
 	}
+	overview.Alerts = storedAlerts(overview.Reading)
+	overview.Alerts.Open = append(overview.Alerts.Open, alerting.Alert{
+		Rule: "work_queue_waits", Target: "jobs.import", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+		Summary: "10002 items of work queue jobs.import wait, for an engine that dispatches them",
+		Hint:    "at least 10000 items wait, 2 are leased, the oldest for 1d02h", Since: frozen.Add(-26 * time.Hour),
+		View: "overview",
+	})
 	source.overview = &overview
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {
 		b := started(t, source, size[0], size[1])

@@ -233,7 +233,7 @@ func (e *Env) Calm() (sign, text string) {
 	switch {
 	case e.Mark(FeedOverview) != "":
 		sign, text = e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "Nothing needed attention"
-	case e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
+	case e.Data.Overview.Alerts == nil || e.Data.Checks == nil || e.Data.Checks.Count(monitor.CheckUnknown) > 0:
 		sign, text = e.Dim("?"), "Nothing that could be checked needs attention"
 	}
 	if a := e.Data.Overview.Alerts; a != nil {
@@ -249,45 +249,19 @@ func (e *Env) Calm() (sign, text string) {
 	return sign, text + "."
 }
 
-// Unevaluated reports whether no live replica evaluates the alert rules.
-func (d *Data) Unevaluated() bool {
-	return d.Overview != nil && d.Overview.Alerts != nil && !d.Overview.Alerts.Evaluated
-}
-
 // attention caches the findings: a frame asks for them several times, and they change only with their
 // inputs.
 type attention struct {
-	inputs attentionInputs
-	found  []alerting.Finding
-}
-
-type attentionInputs struct {
 	overview *alerting.Overview
-	alerts   *alerting.Alerts
 	broker   *monitor.Broker
-	growth   int64
-	grown    bool
-	valid    bool
+	found    []alerting.Finding
 }
 
 // assess is alerting.Attention of the last readings.
 func (d *Data) assess(heard *monitor.Broker) []alerting.Finding {
-	in := attentionInputs{overview: d.Overview, alerts: d.Alerts, broker: heard, valid: true}
-	in.growth, in.grown = d.History.Change(SeriesDead, 5*time.Minute)
-	if d.attention.inputs == in {
-		return d.attention.found
+	if d.attention.overview != d.Overview || d.attention.broker != heard {
+		d.attention = attention{d.Overview, heard, alerting.Attention(d.Overview, heard)}
 	}
-	var growth *int64
-	if in.grown {
-		growth = &in.growth
-	}
-	overview := d.Overview
-	if a := d.Alerts; d.Unevaluated() && a != nil && a.Assessed && overview.At.Sub(a.At) <= time.Minute {
-		own := *overview // no replica evaluates the rules: the alerts that this dashboard evaluated count
-		own.Alerts = a
-		overview = &own
-	}
-	d.attention = attention{inputs: in, found: alerting.Attention(overview, heard, growth)}
 	return d.attention.found
 }
 

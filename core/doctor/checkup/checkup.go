@@ -254,7 +254,7 @@ func checks() []check {
 			timeout: 30 * time.Second, look: lookWorkers,
 		},
 		{
-			name: nameDeadLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers},
+			name: nameDeadLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers, nameReplicas},
 			timeout: 30 * time.Second, look: lookDeadLetters,
 		},
 		{name: nameDeaths, needs: wired, after: []string{nameManagement, nameAlarms}, look: lookDeaths},

@@ -112,6 +112,15 @@ func byName(report *checkup.Report) map[string]checkup.Finding {
 	return found
 }
 
+// probed has replica h report its probe of the routes.
+func (b *bundle) probed(routed int, lost ...string) {
+	b.t.Helper()
+	report, err := json.Marshal(broker.RouteReport{Routed: routed, Lost: lost})
+	require.NoError(b.t, err)
+	testkit.Exec(b.t, b.store, `update engine_replica set details = details || jsonb_build_object('routes',
+		$1::jsonb || jsonb_build_object('at', details -> 'clock'))`, report)
+}
+
 // delete takes an object of the virtual host away.
 func (b *bundle) delete(kind, rest string) {
 	b.t.Helper()
@@ -154,7 +163,8 @@ func TestAWellInstallationPasses(t *testing.T) {
 		without.Names(checkup.Skipped))
 	requireStatus(t, byName(without)["topology"], checkup.Passed, "not seen without the management API")
 
-	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Passed, "by the bindings")
+	b.probed(10)
+	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Passed, "all 10 routes lead to a queue (probed by a replica ")
 	b.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled = false
 	requireStatus(t, b.run()["dead letters"], checkup.Passed, "no replica handles them")
 }
@@ -166,9 +176,10 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	key := message.DispatchKey(b.worker.ID)
 	b.delete("bindings", "e/"+message.ExchangeDeadLetter+"/q/"+message.QueueDeadLetter+"/"+key)
 	requireStatus(t, b.run()["dead letters"], checkup.Failed, "key "+key)
-	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Failed, "1 of 10 routes lead nowhere (by the bindings)")
-	requireStatus(t, b.run(noProbe)["queues"], checkup.Failed,
-		"key "+key+" of "+message.WorkerExecutionsQueue(b.worker.ID)+" matches no binding")
+	b.probed(9, key)
+	lost := b.run(noProbe)["dead letters"]
+	requireStatus(t, lost, checkup.Failed, "1 of 10 routes lead nowhere (probed by a replica ")
+	requireStatus(t, lost, checkup.Failed, "key "+key)
 
 	deadLetter := broker.Message{
 		ID: "dead-letter", Exchange: message.ExchangeDeadLetter,
@@ -178,7 +189,10 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	waiting := b.run()["dead letters"]
 	requireStatus(t, waiting, checkup.Failed, "1 dead letter waits")
 	require.Equal(t, 1, b.ready(message.QueueDeadLetter), "no probe is counted with the waiting dead letters")
-	require.Equal(t, checkup.Unchecked, b.run(noManagement)["dead letters"].Status)
+	testkit.Exec(t, b.store, `update engine_replica set details = details - 'routes'`)
+	require.Equal(t, checkup.Unchecked, b.run()["dead letters"].Status)
+	_, err := b.link.PurgeQueue(testkit.Context(t), message.QueueDeadLetter)
+	require.NoError(t, err)
 
 	// A policy for all other keys is as good as the binding.
 	catching := broker.New(broker.Config{URL: b.cfg.MessageQueue.URL, ManagementURL: b.cfg.MessageQueue.ManagementURL},
@@ -186,8 +200,7 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	require.NoError(t, catching.Start(testkit.Context(t)))
 	t.Cleanup(catching.Stop)
 	require.NoError(t, catching.DeclareExecutor(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return b.run(noProbe)["dead letters"].Status == checkup.Passed },
-		20*time.Second)
+	testkit.Eventually(t, func() bool { return b.run()["dead letters"].Status == checkup.Passed }, 20*time.Second)
 
 	b.delete("queues", message.QueueDeadLetter)
 	requireStatus(t, b.run()["dead letters"], checkup.Failed, "dead letters are lost")
@@ -431,7 +444,7 @@ func TestAnAlarmOfTheBrokerIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	found := b.run(blocked)
 	requireStatus(t, found["alarms"], checkup.Failed, "the broker blocks publishers (memory on rabbit@localhost")
-	requireStatus(t, found["dead letters"], checkup.Failed, "by the bindings") // the worker is of another broker
+	requireStatus(t, found["dead letters"], checkup.Unchecked, "the broker takes no probes")
 	requireStatus(t, found["expiry and rejection"], checkup.Unchecked, "the broker takes no probes")
 
 	begin := time.Now()

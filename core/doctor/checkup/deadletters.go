@@ -12,8 +12,8 @@ import (
 )
 
 // lookDeadLetters checks whether a dead letter of each routing key would be kept. A probe through an
-// empty queue vanishes; behind waiting dead letters it would be counted, so then the bindings are read
-// instead.
+// empty queue vanishes; behind waiting dead letters it would be counted, so then the last probe of a replica
+// counts.
 func lookDeadLetters(ctx context.Context, v *visit) (Finding, error) {
 	queue, err := v.Broker.QueueState(ctx, message.QueueDeadLetter)
 	if err != nil {
@@ -28,21 +28,21 @@ func lookDeadLetters(ctx context.Context, v *visit) (Finding, error) {
 			"%s or %s does not exist: dead letters are lost",
 			message.ExchangeDeadLetter, message.QueueDeadLetter), nil
 	}
-	keys := v.deadLetterKeys()
 	var found Finding
+	report, age := v.replicas.Routes()
 	switch {
 	case !v.NoProbe && v.alarm == "" && queue.Ready == 0:
-		found, err = v.probeDeadLetters(ctx, keys)
-	case v.wires != nil:
-		found = v.readRoutes(keys)
+		found, err = v.probeDeadLetters(ctx, v.deadLetterKeys())
+	case report != nil:
+		found = routes(report.Routed+len(report.Lost), report.Lost, "probed by a replica "+phrase.Span(age)+" ago")
 	case v.NoProbe:
-		found = skipped("without a probe the routes show in the management API only")
+		found = skipped("no replica has probed the routes")
 	case v.alarm != "":
 		err = errors.New("the broker takes no probes: " + v.alarm)
 	default:
 		found = Finding{
-			Status: Unchecked, Found: "dead letters wait, and a probe would be counted with them; the management API, which shows the routes, is not there",
-			Fix: "decide about the dead letters, or set message_queue.management_url",
+			Status: Unchecked, Found: "dead letters wait, and a probe would be counted with them; no replica has probed the routes",
+			Fix: "decide about the dead letters, or start a replica, which probes them",
 		}
 	}
 	if err != nil {
@@ -86,16 +86,6 @@ func (v *visit) probeDeadLetters(ctx context.Context, keys []string) (Finding, e
 	return routes(len(keys), lost, "probed"), nil
 }
 
-func (v *visit) readRoutes(keys []string) Finding {
-	var lost []string
-	for _, key := range keys {
-		if !v.wires.keeps(key) {
-			lost = append(lost, key)
-		}
-	}
-	return routes(len(keys), lost, "by the bindings")
-}
-
 func routes(n int, lost []string, how string) Finding {
 	if len(lost) == 0 {
 		return passed("all %d routes lead to a queue (%s)", n, how)
@@ -109,15 +99,9 @@ func routes(n int, lost []string, how string) Finding {
 	return f
 }
 
-// keeps reports whether a key reaches a queue through the dead-letter exchange, as far as the
-// bindings show.
-func (w *wires) keeps(key string) bool {
-	return w.Reaches(message.ExchangeDeadLetter, key) != broker.Lost
-}
-
 // lookDeaths checks whether the broker dead-letters expired and rejected messages.
 func lookDeaths(ctx context.Context, v *visit) (Finding, error) {
-	direct := v.wires != nil && v.wires.exchanges[message.ExchangeDeadLetter].Kind == "direct"
+	direct := v.wires != nil && v.wires.Exchanges[message.ExchangeDeadLetter].Kind == "direct"
 	switch {
 	case v.NoProbe:
 		return skipped("shows by a probe only"), nil

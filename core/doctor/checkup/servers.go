@@ -166,9 +166,7 @@ func tooOld(server string) bool {
 type wires struct {
 	*broker.Wiring
 
-	exchanges map[string]broker.ExchangeInfo
 	queues    map[string]broker.QueueInfo
-	bindings  map[broker.Binding]bool
 	consumers []broker.QueueConsumer
 	uncounted phrase.Trouble // why consumers are unknown, if they are
 }
@@ -188,7 +186,7 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 		return troubled(broker.Trouble(err), v.Config, key, v.Config.MessageQueue.ManagementURL).with(unseen), nil
 	}
 	v.wires = w
-	f := passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings))
+	f := passed("%d exchanges, %d queues and %d bindings are seen", len(w.Exchanges), len(w.queues), len(w.Bindings))
 	if w.uncounted.Fact != "" {
 		f.Found, f.Fix = f.Found+"; "+w.uncounted.Fact, w.uncounted.Fix
 	}
@@ -207,17 +205,9 @@ func readWires(ctx context.Context, management *broker.Management) (*wires, erro
 	if err != nil {
 		return nil, err
 	}
-	w := &wires{
-		Wiring: wiring, exchanges: wiring.Exchanges, queues: make(map[string]broker.QueueInfo, len(wiring.Queues)),
-		bindings: make(map[broker.Binding]bool, len(wiring.Routes)),
-	}
+	w := &wires{Wiring: wiring, queues: make(map[string]broker.QueueInfo, len(wiring.Queues))}
 	for i := range wiring.Queues {
 		w.queues[wiring.Queues[i].Name] = wiring.Queues[i]
-	}
-	for _, r := range wiring.Routes {
-		if !r.ToExchange {
-			w.bindings[broker.Binding{Source: r.Source, Queue: r.Destination, RoutingKey: r.Key}] = true
-		}
 	}
 	if w.consumers, err = management.Consumers(ctx); broker.StatisticsOff(err) {
 		w.uncounted = broker.Trouble(err)

@@ -71,8 +71,8 @@ func (w *wires) unbound(want broker.Topology) (missing []string) {
 	}
 	for _, b := range want.Bindings {
 		_, queue := w.queues[b.Queue]
-		_, exchange := w.exchanges[b.Source]
-		if queue && exchange && !w.bindings[b] {
+		_, exchange := w.Exchanges[b.Source]
+		if queue && exchange && !slices.Contains(w.Bindings, b) {
 			missing = append(missing,
 				fmt.Sprintf("queue %s is not bound to %s with key %s", b.Queue, b.Source, b.RoutingKey))
 		}
@@ -86,7 +86,7 @@ func (w *wires) differences(want broker.Topology) (wrong []string) {
 		return nil
 	}
 	for _, e := range want.Exchanges {
-		is, ok := w.exchanges[e.Name]
+		is, ok := w.Exchanges[e.Name]
 		switch {
 		case !ok:
 		case is.Kind != e.Kind:

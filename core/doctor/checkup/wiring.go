@@ -8,7 +8,7 @@ import (
 )
 
 // lookWiring checks whether a queue loses expired, rejected or overflowing messages, by the same
-// checks as the dashboard. lookDeadLetters checks the consumers of dead letters.
+// checks as the dashboard. lookDeadLetters checks the routes and the consumers of dead letters.
 func lookWiring(_ context.Context, v *visit) (Finding, error) {
 	if v.wires == nil {
 		return skipped("shows in the management API only"), nil

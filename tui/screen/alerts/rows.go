@@ -101,6 +101,9 @@ func (r *row) look(e *screen.Env) (look theme.State, level string) {
 	look, level = e.Theme.Of(screen.LevelState(r.alert.Severity)), map[alerting.Level]string{
 		alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info",
 	}[r.alert.Severity]
+	if r.alert.NotEvaluated {
+		look.Role = theme.Warn // it may not hold any more
+	}
 	quiet := ""
 	if left := e.Quiet.MutedFor(r.key, e.Clock); left > 0 {
 		quiet = "muted " + widget.Short(left)

@@ -97,8 +97,8 @@ func (m *Detail) checkRoute(exchange, key string, check func(ok bool, text strin
 	}
 	check(true, name+" exists"+m.env.Mark(screen.FeedRoute))
 	switch n := len(at.Queues); {
-	case at.Unsure && n == 0:
-		check(false, "whether "+key+" routes to a queue is unknown")
+	case at.Unsure:
+		check(false, "no queue is bound with "+key+"; whether a pattern leads to one, only the broker knows")
 	case at.Lost:
 		check(false, key+" routes to no queue")
 	case n == 1:
