@@ -145,7 +145,7 @@ func TestATakeOfLostMessagesFails(t *testing.T) {
 		return execute(t.Context(), args, environ, strings.NewReader(""), &stdout, &stderr)
 	}
 	testkit.Eventually(t, func() bool {
-		return run("--dry-run") == 0 && strings.HasPrefix(stdout.String(), "3 messages ready")
+		return run("--dry-run") == 0 && strings.Contains(stdout.String(), "3 messages are ready")
 	}, testkit.TestTimeout)
 	// The command has read the number of messages when it waits for the audit.
 	tx, err := st.Pool().Begin(t.Context())

@@ -15,8 +15,7 @@ import (
 // AnswerInquiry answers a question.
 const AnswerInquiry Kind = "inquiry.respond"
 
-// The command asks for the answer itself, since answers may be secret.
-var _ = declare(AnswerInquiry, about{
+var _ = declare(AnswerInquiry, about{ // the command asks for the answer itself, since answers may be secret
 	key: "a", label: "answer", help: "the first answer counts", many: "if the answer fits; the first answer counts",
 	command: "inquiry respond", flags: []flag{{name: "--as", field: FieldAs}}, plan: (*Operator).planAnswer,
 })

@@ -117,7 +117,7 @@ func (o *Operator) stateProblem(request *Request, err error) *Problem {
 	locked, isLocked := errors.AsType[*triage.LockedError](err)
 	switch {
 	case isLocked:
-		return &Problem{Kind: Conflict, Text: "another operator acts on the dead letters: " + locked.Error()}
+		return &Problem{Kind: Conflict, Text: locked.Error()}
 	case errors.Is(err, triage.ErrNoMove):
 		return &Problem{Kind: Refused, Text: err.Error()}
 	case errors.Is(err, triage.ErrGroup), errors.Is(err, triage.ErrLimit):

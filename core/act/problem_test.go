@@ -46,7 +46,7 @@ func TestErrorsAreProblems(t *testing.T) {
 		"there is no worker w-1: `attune-executor workers list` shows them": {
 			&Request{Kind: DrainWorker, Target: Target{Ref: "w-1"}}, triage.ErrNoWorker, Missing,
 		},
-		"another operator acts on the dead letters: q is in use by another session": {
+		"q is in use by another session": {
 			requeue, &triage.LockedError{Name: "q"}, Conflict,
 		},
 		"the broker is not connected yet: start it, or correct message_queue.url: nothing was done": {requeue, broker.ErrNotConnected, Unreachable},

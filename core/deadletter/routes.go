@@ -168,6 +168,7 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 	default:
 		unknown = append(unknown, dyingRoute)
 	}
+	slices.Sort(lost) // the report is read by other goroutines from here on
 	r.metrics.routed(len(routed), len(lost), len(unknown))
 	if err == nil {
 		r.report.Store(&broker.RouteReport{At: now.UTC(), Routed: len(routed), Lost: lost, Unknown: len(unknown)})
@@ -231,7 +232,6 @@ func (r *Routes) probeDeath(ctx context.Context, now time.Time) {
 
 // logLost logs the routes that lose dead letters, once until they change.
 func (r *Routes) logLost(ctx context.Context, lost []string) {
-	slices.Sort(lost)
 	names := strings.Join(lost, " ")
 	if names == r.logged {
 		return
