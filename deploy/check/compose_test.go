@@ -162,7 +162,7 @@ func TestPublishedComposeCommands(t *testing.T) {
 		case len(words) > 0 && words[0] == "grep":
 			seen++
 			grep := exec.CommandContext(t.Context(), "sh", "-c", line)
-			grep.Dir = root()
+			grep.Dir = filepath.Join(root(), "deploy") // the file stands beside the others of a deployment
 			out, err := grep.CombinedOutput()
 			require.NoError(t, err, line)
 			for _, want := range []string{"enabled: true", "exchange: attune.dlx", "ttl_ms: 86400000"} {
