@@ -20,10 +20,9 @@
 //	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor catalog submit handback; triage, explain → monitor; alerting → monitor,
-//	     explain; doctor → monitor, explain, alerting
+//	     explain; doctor → monitor, explain, alerting;
+//	     act → triage, monitor, explain: sentences, confirmations and errors of acts, for every door
 //	     reads and actions for users and programs
-//	L5½  act
-//	     the sentences, confirmations and errors of actions, for every door
 //	L5b  engine → api; worker
 //	     the running parts
 //	     above: cmd/attune-executor, cmd/attune-tui and tui; lab and cmd/attune-lab, which nothing below imports

@@ -34,8 +34,7 @@ var layers = map[string]int{
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
-	"handback": 50, "roles": 50,
-	"act":    52,
+	"handback": 50, "roles": 50, "act": 50,
 	"engine": 55, "api": 55, "worker": 55,
 }
 
@@ -58,6 +57,7 @@ var siblings = map[string][]string{
 	"explain":      {"monitor"},
 	"triage":       {"monitor"}, // what an operator names is found as lists find it
 	"alerting":     {"monitor", "explain"},
+	"act":          {"monitor", "explain", "triage"},            // it words what they read and do, for every door
 	"doctor":       {"monitor", "explain", "alerting", "roles"}, // it judges what they read
 	"engine":       {"api"},                                     // it starts and stops its own HTTP listener
 }
@@ -71,7 +71,6 @@ var whyLayer = map[int]string{
 	30: "the outbox serves every step and knows none",
 	40: "a step hands on by message or through admission and scheduler, never by calling the next step",
 	50: "what people ask for works without a running engine",
-	52: "an act is worded once, above what reads and writes; command line, HTTP and dashboard only show it",
 	55: "the running parts are assembled by programs, not by each other",
 }
 
