@@ -194,10 +194,10 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 		},
 		{"scheduling", func(r *testkit.ExecutionRow) {
 			r.Status, r.Age = lifecycle.StatusScheduling, 3*time.Second
-		}, "is being handed to a worker, for 3s."},
+		}, "is being handed to a worker, for 3"},
 		{"canceling", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = lifecycle.StatusCanceling, &worker.ID, 3*time.Second
-		}, "is being cancelled on worker w-1, for 3s."},
+		}, "is being cancelled on worker w-1, for 3"},
 		{"scheduled", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = lifecycle.StatusScheduled, &stale.ID, 72*time.Hour
 		}, "was handed to worker w-2 3d ago, which has not picked it up yet. The worker's last heartbeat was 2d ago"},
