@@ -209,7 +209,21 @@ func (i *incident) openMirror(ctx context.Context) error {
 		list, err := i.deadLetters(ctx)
 		return err == nil && waiting(list)[groupMirror] >= i.size(), err
 	})
-	return errors.Join(err, i.demo.bringMirrorBack(ctx))
+	if err := errors.Join(err, i.demo.bringMirrorBack(ctx)); err != nil {
+		return err
+	}
+	management, err := broker.NewManagement(i.demo.stack.ManagementURL(), "/", 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer management.Close()
+	// The commands refuse what would be sent to a queue without a consumer, by what the management API counts.
+	return until(ctx, "wait for the broker to count the mirror", func(ctx context.Context) (bool, error) {
+		list, err := management.Queues(ctx)
+		return slices.ContainsFunc(list, func(q broker.QueueInfo) bool {
+			return q.Name == mirrorQueue && q.Consumers != nil && *q.Consumers > 0
+		}), err
+	})
 }
 
 // encode makes a message for a publication without the outbox.
