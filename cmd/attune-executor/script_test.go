@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -71,23 +70,7 @@ const noExitPause = "atexit_sleep_ms=0"
 
 // commands are the additional commands of scripts.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exits CODE COMMAND… runs a command that must end with this exit code.
-	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) < 2 {
-			ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
-		}
-		code := 0
-		if err := ts.Exec(args[1], args[2:]...); err != nil {
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) {
-				ts.Fatalf("%v", err)
-			}
-			code = exit.ExitCode()
-		}
-		if args[0] != strconv.Itoa(code) {
-			ts.Fatalf("the exit code is %d, not %s", code, args[0])
-		}
-	},
+	"exits": testkit.Exits,
 	// broker-delete KIND REST deletes an object of the script's virtual host.
 	"broker-delete": func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 2 {

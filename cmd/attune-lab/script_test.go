@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -40,23 +38,7 @@ func setProgram(t *testing.T, env *testscript.Env) {
 
 // commands are the additional commands of scripts.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exits CODE COMMAND… runs a command that must end with this exit code.
-	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) < 2 {
-			ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
-		}
-		code := 0
-		if err := ts.Exec(args[1], args[2:]...); err != nil {
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) {
-				ts.Fatalf("%v", err)
-			}
-			code = exit.ExitCode()
-		}
-		if args[0] != strconv.Itoa(code) {
-			ts.Fatalf("the exit code is %d, not %s", code, args[0])
-		}
-	},
+	"exits": testkit.Exits,
 	// sql STATEMENT runs a statement for which there is no command.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {
