@@ -128,7 +128,7 @@ func (l *Message) resolve(batch *scheduler.Batch, mayWait bool, ttl time.Duratio
 	}
 	if age := batch.Now().Sub(fact.Updated); batch.Ledger.Live(l.worker) && l.early(age, ttl) {
 		return stale("execution %d was handed to worker %d %s ago, and its queue keeps dispatches for %s: a copy died",
-			l.Execution, l.worker, age.Round(time.Second), ttl), false
+			l.Execution, l.worker, age.Round(time.Second/10), ttl), false
 	}
 	why := scheduler.Reassignment{
 		Cause: scheduler.CauseDeadLetter, Move: true,

@@ -30,6 +30,7 @@ func TestAReplicaThatDiesWhileItHandlesDeadLettersLosesNone(t *testing.T) {
 			held := func(status lifecycle.Status) int64 {
 				return testkit.Execution(t, s.store, action, func(e *testkit.ExecutionRow) {
 					e.Status, e.Worker, e.Attempt, e.AdmissionState = status, &gone.ID, 1, &queue
+					e.Age = 2 * time.Second // longer than the queue keeps a dispatch, however fast this test is
 				}).ID
 			}
 			dead, done := held(lifecycle.StatusScheduled), held(lifecycle.StatusCompleted)
