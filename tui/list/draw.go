@@ -19,7 +19,7 @@ func (l *List[R]) Title() (left, right string) {
 
 // Arrangement describes the order, mode and filter of the list.
 func (l *List[R]) Arrangement() string {
-	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Ascending)
+	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].ascending)
 	return screen.ListTitle(order, l.problems, l.text)
 }
 

@@ -34,20 +34,20 @@ func (s filterRow[R]) Texts(field string) []string {
 		return s.l.spec.SearchTexts(s.r)
 	}
 	f := s.l.terms[field]
-	if f == nil || f.Texts == nil {
+	if f == nil || f.texts == nil {
 		return nil
 	}
-	texts := f.Texts(s.l.env, s.r)
-	if f.AlsoMatches != nil {
-		texts = append(texts, f.AlsoMatches(s.r))
+	texts := f.texts(s.l.env, s.r)
+	if f.also != nil {
+		texts = append(texts, f.also(s.r))
 	}
 	return texts
 }
 
 // Number is the number of a field, if known.
 func (s filterRow[R]) Number(field string) (float64, bool) {
-	if f := s.l.terms[field]; f != nil && f.Number != nil {
-		return f.Number(s.l.env, s.r)
+	if f := s.l.terms[field]; f != nil && f.number != nil {
+		return f.number(s.l.env, s.r)
 	}
 	return 0, false
 }
@@ -64,7 +64,7 @@ func (l *List[R]) Known(field string) []string {
 		return l.spec.Completions(field)
 	}
 	f := l.terms[field]
-	if f == nil || !f.Complete {
+	if f == nil || f.texts == nil || f.term.Kind != filter.Text {
 		return nil
 	}
 	if !l.spec.Loaded() {
@@ -73,7 +73,7 @@ func (l *List[R]) Known(field string) []string {
 	rows := l.spec.Rows()
 	var known screen.Distinct
 	for i := range rows {
-		known.Add(f.Texts(l.env, &rows[i])...)
+		known.Add(f.texts(l.env, &rows[i])...)
 	}
 	return known.List()
 }

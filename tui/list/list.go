@@ -78,7 +78,7 @@ type Spec[R any] struct {
 	// than the list has.
 	Export    func(r *R) screen.Thing
 	Truncated func() string
-	// Completions replaces the values that fields with Complete offer.
+	// Completions replaces the values that fields offer.
 	Completions func(field string) []string
 }
 
@@ -99,7 +99,7 @@ type List[R any] struct {
 	schema filter.Schema
 	terms  map[string]*Field[R]
 	cells  []func(*screen.Env, *R) widget.Cell
-	orders []Order[R]
+	orders []order[R]
 	sorts  []string
 
 	rows     []R
@@ -118,22 +118,22 @@ func New[R any](env *screen.Env, spec Spec[R]) *List[R] {
 	var columns []widget.Column
 	for i := range l.spec.Fields {
 		f := &l.spec.Fields[i]
-		if f.Cell != nil {
-			columns, l.cells = append(columns, f.Column), append(l.cells, f.Cell)
+		if f.column.Width > 0 {
+			columns, l.cells = append(columns, f.column), append(l.cells, f.cell)
 		}
-		if f.Term.Name != "" {
-			l.schema, l.terms[f.Term.Name] = append(l.schema, f.Term), f
+		if f.term.Name != "" {
+			l.schema, l.terms[f.term.Name] = append(l.schema, f.term), f
 		}
-		if f.Sort.Name != "" {
-			l.orders = append(l.orders, f.Sort)
+		if f.sort.name != "" {
+			l.orders = append(l.orders, f.sort)
 		}
 	}
 	if l.spec.Database != nil {
 		l.schema = l.spec.Database.Schema
 	}
-	slices.SortFunc(l.orders, func(a, b Order[R]) int { return a.Key - b.Key })
+	slices.SortFunc(l.orders, func(a, b order[R]) int { return a.key - b.key })
 	for _, by := range l.orders {
-		l.sorts = append(l.sorts, by.Name)
+		l.sorts = append(l.sorts, by.name)
 	}
 	l.table = widget.NewTable(columns)
 	if l.spec.FollowTop {
@@ -219,7 +219,7 @@ func (l *List[R]) Rebuild(asked bool) {
 
 // place sorts rows.
 func (l *List[R]) place(rows []R, asked bool) {
-	if len(l.orders) == 0 || l.orders[l.order.Column].Compare == nil && l.spec.TieBreak == nil {
+	if len(l.orders) == 0 || l.orders[l.order.Column].compare == nil && l.spec.TieBreak == nil {
 		l.rows, l.keys = rows, l.keys[:0]
 		for i := range rows {
 			l.keys = append(l.keys, l.spec.Key(&rows[i]))
@@ -238,8 +238,8 @@ func (l *List[R]) compare(a, b *R) int {
 	if l.spec.GroupOrder != nil {
 		c = l.spec.GroupOrder(a, b)
 	}
-	if by := l.orders[l.order.Column]; c == 0 && by.Compare != nil {
-		c = l.order.Apply(by.Compare(l.env, a, b))
+	if by := l.orders[l.order.Column]; c == 0 && by.compare != nil {
+		c = l.order.Apply(by.compare(l.env, a, b))
 	}
 	if c == 0 && l.spec.TieBreak != nil {
 		c = l.spec.TieBreak(a, b)

@@ -6,12 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // pump is a row of the list under test.
@@ -35,25 +33,10 @@ func pumps(t *testing.T, rows func() []pump, read ...bool) *list.List[pump] {
 		View: keymap.InQueues, Title: "Pumps", Singular: "pump", Plural: "pumps", Feed: screen.FeedQueues,
 		Loaded: func() bool { return len(read) == 0 || read[0] }, Rows: rows,
 		Fields: []list.Field[pump]{
-			{
-				Column: widget.Column{Title: "PUMP", Width: 8, Grow: true}, Cell: list.Plain(named),
-				Term:  filter.Field{Name: "pump", Kind: filter.Text, Help: "its name"},
-				Texts: list.TextOf(named), Complete: true, AlsoMatches: func(p *pump) string { return "no." + p.name },
-				Sort: list.Order[pump]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
-			},
-			{
-				Column: widget.Column{Title: "HOURS", Width: 6, Right: true}, Cell: list.Number(hours),
-				Term:   filter.Field{Name: "hours", Kind: filter.Number, Help: "how long it ran"},
-				Number: list.NumberOf(hours),
-				Sort:   list.Order[pump]{Key: 1, Name: "hours", Compare: list.Descending(hours)},
-			},
-			{
-				Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "when it was seen"},
-				Number: list.AgeOf(func(p *pump) *time.Time { return p.seen }),
-				Sort: list.Order[pump]{
-					Key: 3, Name: "seen", Compare: list.OldestFirst(func(p *pump) *time.Time { return p.seen }),
-				},
-			},
+			list.Text("PUMP", 8, named).Grow().Sort(2, "name").Term("pump", "its name").
+				Also(func(p *pump) string { return "no." + p.name }),
+			list.Number("HOURS", 6, hours).Term("hours", "how long it ran").Sort(1, "hours"),
+			list.Age("", 0, func(p *pump) *time.Time { return p.seen }).Term("age", "when it was seen").Sort(3, "seen"),
 		},
 		SearchTexts: func(p *pump) []string { return []string{p.name} }, Key: named,
 		IsProblem: func(p *pump) bool { return p.ill },

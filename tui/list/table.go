@@ -22,7 +22,7 @@ type Table[R any] struct {
 func NewTable[R any](env *screen.Env, key func(r *R) string, fields []Field[R]) *Table[R] {
 	columns := make([]widget.Column, len(fields))
 	for i := range fields {
-		columns[i] = fields[i].Column
+		columns[i] = fields[i].column
 	}
 	return &Table[R]{Table: widget.NewTable(columns), env: env, fields: fields, key: key}
 }
@@ -50,7 +50,7 @@ func (t *Table[R]) Key(row int) string { return t.key(&t.List[row]) }
 // Cells are the texts of a row.
 func (t *Table[R]) Cells(row int, into []widget.Cell) []widget.Cell {
 	for i := range t.fields {
-		into = append(into, t.fields[i].Cell(t.env, &t.List[row]))
+		into = append(into, t.fields[i].cell(t.env, &t.List[row]))
 	}
 	return into
 }

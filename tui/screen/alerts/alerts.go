@@ -40,63 +40,35 @@ const (
 )
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Width: 1},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look, _ := r.look(e)
-			return widget.Cell{Text: look.Glyph, Role: look.Role}
-		},
-	},
-	{
-		Term: filter.Field{
-			Name: "rule", Kind: filter.Text,
-			Help: "its rule, or the name of a check; a star stands for anything",
-		},
-		Texts: list.TextOf(ruleOf), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "LEVEL", Width: 9},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look, word := r.look(e)
-			return widget.Cell{Text: word, Role: look.Role}
-		},
-		Term: filter.Field{
-			Name: "level", Kind: filter.Word, Help: "its severity",
-			Values: []string{"critical", "warning", "info", "pending", "explained", "check"},
-		},
-		Texts: list.TextOf(func(r *row) string {
+	list.Draw("", 1, func(e *screen.Env, r *row) widget.Cell {
+		look, _ := r.look(e)
+		return widget.Cell{Text: look.Glyph, Role: look.Role}
+	}),
+	list.Term("rule", "its rule, or the name of a check; a star stands for anything", ruleOf),
+	list.Draw("LEVEL", 9, func(e *screen.Env, r *row) widget.Cell {
+		look, word := r.look(e)
+		return widget.Cell{Text: word, Role: look.Role}
+	}).
+		Texts(func(_ *screen.Env, r *row) []string {
 			if r.check != nil {
-				return "check"
+				return []string{"check"}
 			}
-			return r.class()
-		}),
-		Sort: list.Order[row]{Key: 1, Name: "level", Compare: list.Ascending((*row).rank)},
-	},
-	{
-		Column: widget.Column{Title: "RULE", Width: 20, Middle: true}, Cell: list.Plain(ruleOf),
-		Sort: list.Order[row]{Key: 3, Name: "rule", Ascending: true, Compare: list.Ascending(ruleOf)},
-	},
-	{
-		Column: widget.Column{Title: "DETAIL", Width: 34, Grow: true},
-		Cell:   list.Plain(func(r *row) string { return r.text }),
-	},
-	{
-		Column: widget.Column{Title: "SINCE", Width: 6, Right: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return []string{r.class()}
+		}).
+		Term("level", "its severity", "critical", "warning", "info", "pending", "explained", "check").Kind(filter.Word).
+		SortBy(1, "level", list.Ascending((*row).rank)),
+	list.Text("RULE", 20, ruleOf).Middle().Sort(3, "rule"),
+	list.Text("DETAIL", 34, func(r *row) string { return r.text }).Grow(),
+	list.Age("SINCE", 6, func(r *row) *time.Time { return r.since }).
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
 			text := e.AgeOf(r.since)
 			if r.check != nil && r.since != nil {
 				text = ">" + text // the check may have failed before the dashboard saw it
 			}
 			return widget.Cell{Text: text}
-		},
-		Sort: list.Order[row]{
-			Key: 2, Name: "since",
-			Compare: list.OldestFirst(func(r *row) *time.Time { return r.since }),
-		},
-	},
-	{
-		Column: widget.Column{Title: "SEEN", Width: 4, Right: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
+		}).Sort(2, "since"),
+	list.Number("SEEN", 4, (*row).times).Sort(5, "seen").
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
 			switch {
 			case r.alert == nil:
 				return widget.Cell{Text: "-"}
@@ -104,65 +76,40 @@ var fields = []list.Field[row]{
 				return widget.Cell{Text: e.Num(r.alert.Times)}
 			}
 			return widget.Cell{Text: widget.Unknown}
-		},
-		Sort: list.Order[row]{Key: 5, Name: "seen", Compare: list.Descending((*row).times)},
-	},
-	{
-		Column: widget.Column{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
-		Cell:   list.Dim(targetOf),
-		Term:   filter.Field{Name: "target", Kind: filter.Within, Help: "its target"},
-		Texts: func(_ *screen.Env, r *row) []string {
+		}),
+	list.Text("TARGET", 24, targetOf).Dim().Middle().Priority(1).Sort(4, "target").
+		Texts(func(_ *screen.Env, r *row) []string {
 			if r.check != nil {
 				return r.check.Objects
 			}
 			return []string{r.target}
-		},
-		Sort: list.Order[row]{Key: 4, Name: "target", Ascending: true, Compare: list.Ascending(targetOf)},
-	},
-	{
-		Column: widget.Column{Title: "TREND", Width: trendWidth, Priority: 2},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.alert == nil {
-				return widget.Cell{Text: "-"}
-			}
-			look, _ := r.look(e)
-			return widget.Cell{Text: e.Spark(e.Data.AlertSeries(r.alert), trendSpan, trendWidth), Role: look.Role}
-		},
-	},
-	{
-		Term: filter.Field{Name: "measure", Kind: filter.Text, Help: "its measure"},
-		Texts: func(_ *screen.Env, r *row) []string {
-			if r.alert == nil {
-				return nil
-			}
-			return []string{r.alert.Measure}
-		},
-		Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that enter opens"},
-		Texts: list.TextOf(func(r *row) string { return string(r.leads().Open.View) }), Complete: true,
-	},
-	{
-		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Values: []string{"open", "acked", "muted", "cleared"},
-			Help: "open or cleared, acknowledged or muted",
-		},
-		Texts: func(e *screen.Env, r *row) []string { return []string{r.state(e)} },
-	},
-	{
-		Term: filter.Field{Name: "age", Kind: filter.Age, Help: "how long it lasts"},
-		Number: func(e *screen.Env, r *row) (float64, bool) {
-			if r.alert == nil {
-				return 0, false
-			}
-			return e.Since(*r.since).Seconds(), true
-		},
-	},
-	{
-		Term:   filter.Field{Name: "seen", Kind: filter.Number, Help: "how often it fired within a day"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.times()), r.times() > 0 },
-	},
+		}).Term("target", "its target").Kind(filter.Within),
+	list.Draw("TREND", trendWidth, func(e *screen.Env, r *row) widget.Cell {
+		if r.alert == nil {
+			return widget.Cell{Text: "-"}
+		}
+		look, _ := r.look(e)
+		return widget.Cell{Text: e.Spark(e.Data.AlertSeries(r.alert), trendSpan, trendWidth), Role: look.Role}
+	}).Priority(2),
+	list.Terms("measure", "its measure", func(_ *screen.Env, r *row) []string {
+		if r.alert == nil {
+			return nil
+		}
+		return []string{r.alert.Measure}
+	}),
+	list.Term("view", "the view that enter opens", func(r *row) string { return string(r.leads().Open.View) }),
+	list.Terms("state", "open or cleared, acknowledged or muted", func(e *screen.Env, r *row) []string {
+		return []string{r.state(e)}
+	}, "open", "acked", "muted", "cleared").Kind(filter.Word),
+	list.Age("", 0, func(r *row) *time.Time {
+		if r.alert == nil {
+			return nil
+		}
+		return r.since
+	}).Term("age", "how long it lasts"),
+	list.Measure("seen", "how often it fired within a day", func(r *row) (float64, bool) {
+		return float64(r.times()), r.times() > 0
+	}),
 }
 
 func keyOf(r *row) string    { return r.key }

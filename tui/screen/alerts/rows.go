@@ -184,33 +184,22 @@ func (r *row) state(e *screen.Env) string {
 
 func newCleared(env *screen.Env) *list.Table[row] {
 	return list.NewTable(env, keyOf, []list.Field[row]{
-		{
-			Column: widget.Column{Width: 6},
-			Cell: func(e *screen.Env, r *row) widget.Cell {
-				layout := "15:04"
-				if e.Since(*r.alert.Cleared) > 20*time.Hour {
-					layout = "Jan 02"
-				}
-				return widget.Cell{Text: r.alert.Cleared.UTC().Format(layout), Role: theme.Dim}
-			},
-		},
-		{Column: widget.Column{Width: 18, Middle: true}, Cell: list.Plain(ruleOf)},
-		{Column: widget.Column{Width: 18, Grow: true, Middle: true}, Cell: list.Plain(targetOf)},
-		{
-			Column: widget.Column{Width: 13},
-			Cell: list.Dim(func(r *row) string {
-				return "lasted " + widget.Age(r.alert.Cleared.Sub(r.alert.Since))
-			}),
-		},
-		{
-			Column: widget.Column{Width: 18, Priority: 1},
-			Cell: list.Dim(func(r *row) string {
-				if r.nth > 1 {
-					return "flap, " + phrase.Ordinal(int64(r.nth)) + " that day"
-				}
-				return ""
-			}),
-		},
+		list.Draw("", 6, func(e *screen.Env, r *row) widget.Cell {
+			layout := "15:04"
+			if e.Since(*r.alert.Cleared) > 20*time.Hour {
+				layout = "Jan 02"
+			}
+			return widget.Cell{Text: r.alert.Cleared.UTC().Format(layout), Role: theme.Dim}
+		}),
+		list.Text("", 18, ruleOf).Middle(),
+		list.Text("", 18, targetOf).Grow().Middle(),
+		list.Text("", 13, func(r *row) string { return "lasted " + widget.Age(r.alert.Cleared.Sub(r.alert.Since)) }).Dim(),
+		list.Text("", 18, func(r *row) string {
+			if r.nth > 1 {
+				return "flap, " + phrase.Ordinal(int64(r.nth)) + " that day"
+			}
+			return ""
+		}).Dim().Priority(1),
 	})
 }
 

@@ -48,154 +48,82 @@ var states = map[string]struct {
 }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Width: 1},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(r.state) },
-	},
-	{
-		Column: widget.Column{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
-		Cell:   list.Plain(named),
-		Term:   filter.Field{Name: "queue", Kind: filter.Text, Help: "its name; a star stands for anything"},
-		Texts:  list.TextOf(named), Complete: true,
-		Sort: list.Order[row]{Key: 7, Name: "name", Ascending: true, Compare: list.Ascending(named)},
-	},
-	{
-		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Help: "its state",
-			Values: []string{"problem", "warning", "uncounted", "active", "idle"},
-		},
-		Texts: list.TextOf(func(r *row) string { return states[r.state].word }),
-		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: func(_ *screen.Env, a, b *row) int {
-			return cmp.Or(cmp.Compare(states[a.state].rank, states[b.state].rank),
-				monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
-		}},
-	},
-	{
-		Term: filter.Field{
-			Name: "worker", Kind: filter.Text, Values: []string{"none", "orphan"}, Help: "its worker",
-		},
-		Texts: list.TextOf(func(r *row) string {
-			if r.orphan {
-				return "orphan"
-			}
-			return cmp.Or(r.worker, "none")
-		}),
-		Complete: true,
-	},
+	list.Sign(func(r *row) string { return r.state }),
+	list.Text("QUEUE", 24, named).Grow().Middle().Term("queue", "its name; a star stands for anything").Sort(7, "name"),
+	list.Term("state", "its state", func(r *row) string { return states[r.state].word },
+		"problem", "warning", "uncounted", "active", "idle").Kind(filter.Word),
+	list.Order(1, "problem", func(_ *screen.Env, a, b *row) int {
+		return cmp.Or(cmp.Compare(states[a.state].rank, states[b.state].rank),
+			monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
+	}),
+	list.Term("worker", "its worker", func(r *row) string {
+		if r.orphan {
+			return "orphan"
+		}
+		return cmp.Or(r.worker, "none")
+	}, "none", "orphan"),
 	count("READY", 8, 0, "ready", "messages ready for delivery", 2, func(r *row) int64 { return r.Ready }),
 	count("UNACK", 6, 0, "unacked", "delivered messages without an acknowledgement", 3,
 		func(r *row) int64 { return r.Unacked }),
-	consumers(count("CONS", 4, 0, "consumers", "how many consume it", 4, func(r *row) int64 { return r.Consumers })),
+	count("CONS", 4, 0, "consumers", "how many consume it", 4, func(r *row) int64 { return r.Consumers }).
+		Worry(func(_ *screen.Env, r *row) bool { return r.Consumers == 0 && r.Ready > 0 && !r.Uncounted }),
 	speed("IN/s", "in", "messages published per second", 5, func(r *row) *float64 { return r.Published }),
 	speed("OUT/s", "out", "messages delivered per second", 6, func(r *row) *float64 { return r.Delivered }),
-	{
-		Column: widget.Column{Title: "TYPE", Width: 7, Priority: 6},
-		Cell:   list.Dim(kind),
-		Term:   filter.Field{Name: "type", Kind: filter.Text, Help: "classic, quorum or stream"},
-		Texts:  list.TextOf(kind), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "TTL", Width: 4, Right: true, Priority: 4},
-		Cell:   list.Plain(func(r *row) string { return short(r.TTL) }),
-		Term:   filter.Field{Name: "ttl", Kind: filter.Age, Help: "after how long its messages expire"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			n, ok := number(r.TTL)
+	list.Text("TYPE", 7, func(r *row) string { return r.Type }).Dim().Priority(6).
+		Term("type", "classic, quorum or stream"),
+	list.Text("TTL", 4, func(r *row) string { return short(r.TTL) }).Right().Priority(4).
+		Known(func(r *row) (float64, bool) {
+			n, ok := list.Maybe(r.TTL)
 			return n / float64(time.Second), ok
-		},
-	},
-	{
-		Column: widget.Column{Title: "DLX", Width: 10, Priority: 5},
-		Cell:   list.Plain(func(r *row) string { return exchange(r.DeadLetterExchange, "-") }),
-		Term: filter.Field{
-			Name: "dlx", Kind: filter.Text, Values: []string{"none"}, Help: "its dead-letter exchange",
-		},
-		Texts: list.TextOf(func(r *row) string { return exchange(r.DeadLetterExchange, "none") }), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "MAX", Width: 6, Right: true, Priority: 7},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: limit(e, r)} },
-		Term:   filter.Field{Name: "max", Kind: filter.Number, Help: "how many messages it holds at most"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return number(r.MaxLength) },
-	},
-	{
-		Column: widget.Column{Title: "POLICY", Width: 10, Priority: 8},
-		Cell:   list.Dim(func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }),
-		Term:   filter.Field{Name: "policy", Kind: filter.Text, Values: []string{"none"}, Help: "the policy in force"},
-		Texts: func(_ *screen.Env, r *row) []string {
+		}).Term("ttl", "after how long its messages expire").Kind(filter.Age),
+	list.Text("DLX", 10, func(r *row) string { return exchange(r.DeadLetterExchange, "-") }).Priority(5).
+		Texts(func(_ *screen.Env, r *row) []string { return []string{exchange(r.DeadLetterExchange, "none")} }).
+		Term("dlx", "its dead-letter exchange", "none"),
+	list.Draw("MAX", 6, func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: limit(e, r)} }).Right().
+		Priority(7).Known(func(r *row) (float64, bool) { return list.Maybe(r.MaxLength) }).
+		Term("max", "how many messages it holds at most"),
+	list.Text("POLICY", 10, func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }).Dim().Priority(8).
+		Texts(func(_ *screen.Env, r *row) []string {
 			if in := policies(r); len(in) > 0 {
 				return in
 			}
 			return []string{"none"}
-		},
-		Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "WORKER", Width: 14, Middle: true, Priority: 2},
-		Cell: func(_ *screen.Env, r *row) widget.Cell {
-			if r.orphan {
-				return widget.Cell{Text: "no row", Role: theme.Bad}
-			}
-			return widget.Cell{Text: r.worker}
-		},
-	},
-	{
-		Column: widget.Column{Title: "NOTE", Width: 24, Priority: 9},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: r.note, Role: e.Theme.Of(r.state).Role}
-		},
-		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
-		Texts: list.TextOf(func(r *row) string { return r.note }),
-	},
+		}).Term("policy", "the policy in force", "none"),
+	list.Draw("WORKER", 14, func(_ *screen.Env, r *row) widget.Cell {
+		if r.orphan {
+			return widget.Cell{Text: "no row", Role: theme.Bad}
+		}
+		return widget.Cell{Text: r.worker}
+	}).Middle().Priority(2),
+	list.Text("NOTE", 24, func(r *row) string { return r.note }).Priority(9).
+		In(func(e *screen.Env, r *row) theme.Role { return e.Theme.Of(r.state).Role }).
+		Term("note", "its note").Kind(filter.Within),
 }
 
 // count is a number of messages or consumers.
 func count(title string, width, priority int, term, help string, digit int, of func(*row) int64) list.Field[row] {
-	return list.Field[row]{
-		Column: widget.Column{Title: title, Width: width, Right: true, Watch: true, Priority: priority},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
+	return list.Number(title, width, of).Watch().Priority(priority).
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.BrokerNum(r.BrokerQueue, of(r))}
-		},
-		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(of(r)), !r.Uncounted },
-		Sort:   list.Order[row]{Key: digit, Name: term, Compare: list.Descending(of)},
-	}
-}
-
-// consumers paints the number as a warning if messages wait without a consumer.
-func consumers(f list.Field[row]) list.Field[row] {
-	plain := f.Cell
-	f.Cell = func(e *screen.Env, r *row) widget.Cell {
-		return e.Worry(plain(e, r).Text, r.Consumers == 0 && r.Ready > 0 && !r.Uncounted)
-	}
-	return f
+		}).
+		Known(func(r *row) (float64, bool) { return float64(of(r)), !r.Uncounted }).
+		Term(term, help).Sort(digit, term)
 }
 
 // speed is a rate in messages per second.
 func speed(title, term, help string, digit int, of func(*row) *float64) list.Field[row] {
-	return list.Field[row]{
-		Column: widget.Column{Title: title, Width: 6, Right: true, Priority: 3},
-		Cell:   list.Plain(func(r *row) string { return rate(of(r)) }),
-		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return number(of(r)) },
-		Sort: list.Order[row]{Key: digit, Name: term, Compare: list.Descending(func(r *row) float64 {
-			if n, ok := number(of(r)); ok {
+	return list.Draw(title, 6, func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: rate(of(r))} }).
+		Right().Priority(3).
+		Known(func(r *row) (float64, bool) { return list.Maybe(of(r)) }).Term(term, help).
+		SortBy(digit, term, list.Descending(func(r *row) float64 {
+			if n, ok := list.Maybe(of(r)); ok {
 				return n
 			}
 			return -1
-		})},
-	}
-}
-
-// number is a number that may be unknown.
-func number[N float64 | int64 | time.Duration](n *N) (float64, bool) {
-	if n == nil {
-		return 0, false
-	}
-	return float64(*n), true
+		}))
 }
 
 func named(r *row) string { return r.BrokerQueue.Name }
-func kind(r *row) string  { return r.Type }
 
 func rate(perSecond *float64) string {
 	switch {

@@ -114,13 +114,8 @@ func (g *group) verdict() widget.Cell {
 }
 
 func (v *DeadLetters) groupFields() []list.Field[group] {
-	count := func(title string, width, priority int, n func(g *group) int64) list.Field[group] {
-		return list.Field[group]{
-			Column: widget.Column{Title: title, Width: width, Right: true, Priority: priority}, Cell: list.Number(n),
-		}
-	}
 	return []list.Field[group]{
-		{Column: widget.Column{Title: " ", Width: 1}, Cell: func(e *screen.Env, g *group) widget.Cell {
+		list.Draw(" ", 1, func(e *screen.Env, g *group) widget.Cell {
 			switch v.marked(g) {
 			case 0:
 				return widget.Cell{Text: " "}
@@ -129,28 +124,16 @@ func (v *DeadLetters) groupFields() []list.Field[group] {
 			default:
 				return widget.Cell{Text: e.Theme.Glyphs.Dot}
 			}
-		}},
-		{
-			Column: widget.Column{Title: "PROBLEM", Width: 42, Grow: true},
-			Cell:   list.Plain(func(g *group) string { return strings.Join(g.parts, "  ") }),
-		},
-		count("COUNT", 6, 0, func(g *group) int64 { return int64(len(g.keys)) }),
-		count("OPEN", 5, 2, func(g *group) int64 { return g.open }),
-		{
-			Column: widget.Column{Title: "VERDICT", Width: 24, Share: 50},
-			Cell:   func(_ *screen.Env, g *group) widget.Cell { return g.verdict() },
-		},
-		{
-			Column: widget.Column{Title: "OLDEST", Width: 7, Right: true, Priority: 4},
-			Cell:   list.Age(func(g *group) *time.Time { return g.oldest }),
-		},
-		{
-			Column: widget.Column{Title: "NEWEST", Width: 7, Right: true, Priority: 5},
-			Cell:   list.Age(func(g *group) *time.Time { return g.newest }),
-		},
-		count("REQUEUE", 7, 3, func(g *group) int64 { return g.counts[requeue] }),
-		count("STALE", 6, 3, func(g *group) int64 { return g.counts[stale] }),
-		count("BLOCKED", 7, 3, func(g *group) int64 { return g.counts[again] + g.counts[blocked] }),
+		}),
+		list.Text("PROBLEM", 42, func(g *group) string { return strings.Join(g.parts, "  ") }).Grow(),
+		list.Number("COUNT", 6, func(g *group) int64 { return int64(len(g.keys)) }),
+		list.Number("OPEN", 5, func(g *group) int64 { return g.open }).Priority(2),
+		list.Draw("VERDICT", 24, func(_ *screen.Env, g *group) widget.Cell { return g.verdict() }).Share(50),
+		list.Age("OLDEST", 7, func(g *group) *time.Time { return g.oldest }).Priority(4),
+		list.Age("NEWEST", 7, func(g *group) *time.Time { return g.newest }).Priority(5),
+		list.Number("REQUEUE", 7, func(g *group) int64 { return g.counts[requeue] }).Priority(3),
+		list.Number("STALE", 6, func(g *group) int64 { return g.counts[stale] }).Priority(3),
+		list.Number("BLOCKED", 7, func(g *group) int64 { return g.counts[again] + g.counts[blocked] }).Priority(3),
 	}
 }
 

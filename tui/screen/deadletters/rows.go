@@ -126,122 +126,50 @@ func byError(r *row) string  { return r.problem }
 
 func dash(text string) string { return cmp.Or(text, "-") }
 
-// term is a field that is filtered by its text and has no column.
-func term(name, help string, text func(r *row) string) list.Field[row] {
-	return list.Field[row]{
-		Term: filter.Field{Name: name, Kind: filter.Text, Help: help}, Texts: list.TextOf(text), Complete: true,
-	}
-}
-
 var fields = []list.Field[row]{
-	{
-		Sort: list.Order[row]{
-			Key: 1, Name: "as listed", Ascending: true,
-			Compare: list.Ascending(func(r *row) int { return r.at }),
-		},
-	},
-	{
-		Column: widget.Column{Title: "DIED", Width: 7, Right: true}, Cell: list.Age((*row).died),
-		Sort: list.Order[row]{
-			Key: 2, Name: "died",
-			Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) },
-		},
-	},
-	{
-		Column: widget.Column{Title: "TYPE", Width: 18, Priority: 3, Middle: true}, Cell: list.Plain(byType),
-	},
-	{
-		Column: widget.Column{Title: "REASON", Width: 8}, Cell: list.Plain(byReason),
-		Term: filter.Field{
-			Name: "reason", Kind: filter.Text, Help: "why it died",
-			Values: []string{"expired", "rejected", "maxlen", "delivery_limit"},
-		},
-		Texts: list.TextOf(byReason), Complete: true,
-		Sort: list.Order[row]{Key: 3, Name: "reason", Ascending: true, Compare: list.Ascending(byReason)},
-	},
-	{
-		Column: widget.Column{Title: "ACTION", Width: 16, Grow: true, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return dash(r.ActionRef) }),
-		Term: filter.Field{
-			Name: "action", Kind: filter.Text,
-			Help: "the action it is about; a star stands for anything",
-		},
-		Texts: list.TextOf(byAction), Complete: true,
-		Sort: list.Order[row]{Key: 4, Name: "action", Ascending: true, Compare: list.Ascending(byAction)},
-	},
-	term("type", "its type", byType),
-	term("from", "the worker it was sent to, or the queue it died in", (*row).from),
-	term("worker", "the same, as the commands call it", (*row).from),
-	term("queue", "the queue it died in", func(r *row) string { return r.Queue }),
-	{
-		Term: filter.Field{
-			Name: "verdict", Kind: filter.Within, Help: "what R would do",
-			Values: []string{
-				"requeue", "send", "died", "gone", "no consumer", "stale", "blocked", "export", "wait", "repeated", "decided",
-			},
-		},
-		Texts: list.TextOf(func(r *row) string { return r.verdict.text }),
-	},
-	term("status", "the status of its execution now", func(r *row) string { return r.StatusNow }),
-	{
-		Term: filter.Field{
-			Name: "decision", Kind: filter.Text, Values: monitor.DeadLetterDecisions, Help: "what was decided",
-		},
-		Texts: list.TextOf(func(r *row) string { return r.Decision }), Complete: true,
-	},
-	term("by", "the operator or replica that decided", func(r *row) string { return r.DecidedBy }),
-	{
-		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "the error in its detail"},
-		Texts: list.TextOf(byError),
-	},
-	{
-		Column: widget.Column{Title: "EXECUTION", Width: 9, Right: true, Priority: 1},
-		Cell:   list.Plain(func(r *row) string { return screen.Reference(r.Execution) }),
-		Term:   filter.Field{Name: "execution", Kind: filter.ID, Help: "the execution it is about"},
-		Texts:  list.TextOf(func(r *row) string { return strconv.FormatInt(r.execution(), 10) }),
-	},
-	{
-		Column: widget.Column{Title: "NOW", Width: 12, Priority: 2},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.StatusNow == "" {
-				return widget.Cell{Text: "-"}
-			}
-			return e.StateCell(r.StatusNow)
-		},
-	},
-	{
-		Term:  filter.Field{Name: "id", Kind: filter.ID, Help: "its number in the ledger"},
-		Texts: list.TextOf((*row).key),
-	},
-	{
-		Column: widget.Column{Title: "TRY", Width: 4, Right: true, Priority: 6},
-		Cell:   list.Plain((*row).tries),
-		Term:   filter.Field{Name: "try", Kind: filter.Number, Help: "how often its execution was repeated"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.Tries), r.Execution != nil },
-		Sort:   list.Order[row]{Key: 7, Name: "tries", Compare: list.Descending(func(r *row) int64 { return r.Tries })},
-	},
-	{
-		Column: widget.Column{Title: "FROM", Width: 14, Priority: 5, Middle: true},
-		Cell:   list.Dim(func(r *row) string { return dash(r.from()) }),
-		Sort:   list.Order[row]{Key: 5, Name: "from", Ascending: true, Compare: list.Ascending((*row).from)},
-	},
-	{
-		Column: widget.Column{Title: "DECISION", Width: 9, Priority: 4},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(r.Decision, r.Open()) },
-	},
-	{
-		Column: widget.Column{Title: "VERDICT", Width: 26},
-		Cell: func(_ *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role}
-		},
-		Sort: list.Order[row]{Key: 6, Name: "verdict", Ascending: true, Compare: func(_ *screen.Env, a, b *row) int {
+	list.Order(1, "as listed", list.Ascending(func(r *row) int { return r.at })),
+	list.Age("DIED", 7, (*row).died).SortBy(2, "died", func(_ *screen.Env, a, b *row) int {
+		return b.died().Compare(*a.died())
+	}),
+	list.Text("TYPE", 18, byType).Middle().Priority(3),
+	list.Text("REASON", 8, byReason).Sort(3, "reason").
+		Term("reason", "why it died", "expired", "rejected", "maxlen", "delivery_limit"),
+	list.Text("ACTION", 16, byAction).Grow().Middle().Sort(4, "action").
+		Drawn(func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: dash(r.ActionRef)} }).
+		Term("action", "the action it is about; a star stands for anything"),
+	list.Term("type", "its type", byType),
+	list.Term("from", "the worker it was sent to, or the queue it died in", (*row).from),
+	list.Term("worker", "the same, as the commands call it", (*row).from),
+	list.Term("queue", "the queue it died in", func(r *row) string { return r.Queue }),
+	list.Term("verdict", "what R would do", func(r *row) string { return r.verdict.text }, "requeue", "send", "died",
+		"gone", "no consumer", "stale", "blocked", "export", "wait", "repeated", "decided").Kind(filter.Within),
+	list.Term("status", "the status of its execution now", func(r *row) string { return r.StatusNow }),
+	list.Term("decision", "what was decided", func(r *row) string { return r.Decision },
+		monitor.DeadLetterDecisions...),
+	list.Term("by", "the operator or replica that decided", func(r *row) string { return r.DecidedBy }),
+	list.Term("error", "the error in its detail", byError).Kind(filter.Within),
+	list.Text("EXECUTION", 9, func(r *row) string { return screen.Reference(r.Execution) }).Right().Priority(1).
+		Term("execution", "the execution it is about").Kind(filter.ID),
+	list.Draw("NOW", 12, func(e *screen.Env, r *row) widget.Cell {
+		if r.StatusNow == "" {
+			return widget.Cell{Text: "-"}
+		}
+		return e.StateCell(r.StatusNow)
+	}).Priority(2),
+	list.Term("id", "its number in the ledger", (*row).key).Kind(filter.ID),
+	list.Text("TRY", 4, (*row).tries).Right().Priority(6).
+		Known(func(r *row) (float64, bool) { return float64(r.Tries), r.Execution != nil }).
+		Term("try", "how often its execution was repeated"),
+	list.Number("", 0, func(r *row) int64 { return r.Tries }).Sort(7, "tries"),
+	list.Text("FROM", 14, func(r *row) string { return dash(r.from()) }).Dim().Middle().Priority(5).Sort(5, "from"),
+	list.Text("DECISION", 9, func(r *row) string { return r.Decision }).Priority(4).
+		Worry(func(_ *screen.Env, r *row) bool { return r.Open() }),
+	list.Text("VERDICT", 26, func(r *row) string { return r.verdict.sign + " " + r.verdict.text }).
+		In(func(_ *screen.Env, r *row) theme.Role { return r.verdict.role }).
+		SortBy(6, "verdict", func(_ *screen.Env, a, b *row) int {
 			return cmp.Or(cmp.Compare(a.verdict.class, b.verdict.class), cmp.Compare(a.verdict.text, b.verdict.text))
-		}},
-	},
-	{
-		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it died"},
-		Number: list.AgeOf((*row).died),
-	},
+		}),
+	list.Age("", 0, (*row).died).Term("age", "how long ago it died"),
 }
 
 // related is the execution of a dead letter; false if it has none or the execution was deleted.

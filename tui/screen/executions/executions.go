@@ -55,50 +55,23 @@ func (s *search) text(e *screen.Env, end string) string {
 const paramsColumn = "PARAMETERS"
 
 var fields = []list.Field[row]{
-	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
-	{
-		Column: widget.Column{Title: "STATUS", Width: 12},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.RepeatedBy != 0 { // another execution is of interest now
-				return widget.Cell{Text: e.Theme.Glyphs.Again + " " + r.Status, Role: theme.Dim}
-			}
-			return e.StateCell(r.Status)
-		},
-	},
-	{
-		Column: widget.Column{Title: "ACTION", Width: 21, Grow: true, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return r.ActionRef }),
-	},
-	{
-		Column: widget.Column{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
-		Cell:   list.Plain(func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }),
-	},
-	{
-		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: widget.Age(e.Lasted(r))} },
-	},
-	{
-		Column: widget.Column{Title: "TRY", Width: 4, Right: true, Priority: 1},
-		Cell:   list.Plain(func(r *row) string { return monitor.Tries(r.RetryCount, r.MaxRetries) }),
-	},
-	{
-		Column: widget.Column{Title: "CREATED", Width: 8, Priority: 3},
-		Cell:   list.Dim(func(r *row) string { return screen.TimeOfDay(r.Created) }),
-		Sort:   list.Order[row]{Key: 1, Name: "newest"},
-	},
-	{
-		Column: widget.Column{Title: "REASON", Width: 34, Priority: 4},
-		Cell:   list.Dim((*row).Why),
-	},
-	{
-		Column: widget.Column{Title: paramsColumn, Width: 30, Share: 40, Priority: 6},
-		Cell:   list.Dim(func(r *row) string { return r.Params }),
-	},
-	{
-		Column: widget.Column{Title: "PARENT", Width: 9, Right: true, Priority: 5},
-		Cell:   list.Dim(func(r *row) string { return screen.Reference(r.Parent) }),
-	},
-	{Sort: list.Order[row]{Key: 2, Name: "oldest"}}, // an index serves both orders
+	list.Text("EXEC", 9, key).Right(),
+	list.Draw("STATUS", 12, func(e *screen.Env, r *row) widget.Cell {
+		if r.RepeatedBy != 0 { // another execution is of interest now
+			return widget.Cell{Text: e.Theme.Glyphs.Again + " " + r.Status, Role: theme.Dim}
+		}
+		return e.StateCell(r.Status)
+	}),
+	list.Text("ACTION", 21, func(r *row) string { return r.ActionRef }).Grow().Middle(),
+	list.Text("WORKER", 17, func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }).Middle().
+		Priority(2),
+	list.Lasts("FOR", 7, (*screen.Env).Lasted),
+	list.Text("TRY", 4, func(r *row) string { return monitor.Tries(r.RetryCount, r.MaxRetries) }).Right().Priority(1),
+	list.Text("CREATED", 8, func(r *row) string { return screen.TimeOfDay(r.Created) }).Dim().Priority(3),
+	list.Text("REASON", 34, (*row).Why).Dim().Priority(4),
+	list.Text(paramsColumn, 30, func(r *row) string { return r.Params }).Dim().Share(40).Priority(6),
+	list.Text("PARENT", 9, func(r *row) string { return screen.Reference(r.Parent) }).Dim().Right().Priority(5),
+	list.Order[row](1, "newest", nil), list.Order[row](2, "oldest", nil), // an index serves both
 }
 
 func key(r *row) string { return strconv.FormatInt(r.ID, 10) }

@@ -39,57 +39,27 @@ type Inquiries struct {
 }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Title: "INQUIRY", Width: 8, Right: true}, Cell: list.Plain(key),
-		Sort: list.Order[row]{
-			Key: 1, Name: "waiting first", Compare: func(*screen.Env, *row, *row) int { return 0 }, // as they are read
-		},
-	},
-	{
-		Column: widget.Column{Title: "STATUS", Width: 11},
-		Cell:   func(e *screen.Env, i *row) widget.Cell { return e.StateCell(i.Status) },
-	},
-	{
-		Column: widget.Column{Title: "AGE", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, i *row) widget.Cell { return widget.Cell{Text: widget.Age(e.Since(i.Created))} },
-		Sort: list.Order[row]{Key: 3, Name: "age", Compare: func(_ *screen.Env, x, y *row) int {
-			return x.Created.Compare(y.Created)
-		}},
-	},
-	{
-		Column: widget.Column{Title: "LEFT", Width: 7, Right: true},
-		Cell: func(e *screen.Env, i *row) widget.Cell {
-			if !i.Open() || i.TimeoutAt == nil {
-				return widget.Cell{Text: "-"}
-			}
-			return e.Worry(widget.Age(i.TimeoutAt.Sub(e.Now)), late(i, e.Now))
-		},
-		Sort: list.Order[row]{Key: 2, Name: "time left", Compare: list.Ascending(func(i *row) time.Duration {
-			if i.Left == nil {
-				return 1<<63 - 1 // never
-			}
-			return *i.Left
-		})},
-	},
-	{
-		Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain((*row).For),
-		Term: filter.Field{Name: "assigned"}, Complete: true,
-		Texts: list.TextOf(func(i *row) string { return i.Assignee }),
-	},
-	{
-		Column: widget.Column{Title: "QUESTION", Width: 20, Grow: true},
-		Cell:   list.Plain(func(i *row) string { return i.Prompt }),
-	},
-	{
-		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim((*row).AskedBy),
-		Term: filter.Field{Name: "action"}, Complete: true,
-		Texts: func(_ *screen.Env, i *row) []string { return []string{i.WorkflowRef, i.ActionRef} },
-		Sort:  list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending((*row).AskedBy)},
-	},
-	{
-		Term:  filter.Field{Name: "task"},
-		Texts: list.TextOf(func(i *row) string { return i.Task }), Complete: true,
-	},
+	list.Text("INQUIRY", 8, key).Right(),
+	list.Order(1, "waiting first", func(*screen.Env, *row, *row) int { return 0 }), // as they are read
+	list.State("STATUS", 11, func(i *row) string { return i.Status }),
+	list.Age("AGE", 7, func(i *row) *time.Time { return &i.Created }).Sort(3, "age"),
+	list.Draw("LEFT", 7, func(e *screen.Env, i *row) widget.Cell {
+		if !i.Open() || i.TimeoutAt == nil {
+			return widget.Cell{Text: "-"}
+		}
+		return e.Worry(widget.Age(i.TimeoutAt.Sub(e.Now)), late(i, e.Now))
+	}).Right().SortBy(2, "time left", list.Ascending(func(i *row) time.Duration {
+		if i.Left == nil {
+			return 1<<63 - 1 // never
+		}
+		return *i.Left
+	})),
+	list.Text("FOR", 10, (*row).For).Middle().Priority(1),
+	list.Term("assigned", "", func(i *row) string { return i.Assignee }),
+	list.Text("QUESTION", 20, func(i *row) string { return i.Prompt }).Grow(),
+	list.Text("ASKED BY", 20, (*row).AskedBy).Dim().Middle().Priority(2).Sort(4, "asked by"),
+	list.Terms("action", "", func(_ *screen.Env, i *row) []string { return []string{i.WorkflowRef, i.ActionRef} }),
+	list.Term("task", "", func(i *row) string { return i.Task }),
 }
 
 func key(i *row) string { return strconv.FormatInt(i.ID, 10) }

@@ -34,75 +34,35 @@ type row struct {
 type texts struct{ kind, target, who, number, reason, problem string }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Title: "AT", Width: 8},
-		Cell:   list.Dim(func(r *row) string { return r.at.UTC().Format("15:04:05") }),
-	},
-	{Column: widget.Column{Title: "OUTCOME", Width: 12}, Cell: outcome},
-	{
-		Column: widget.Column{Title: "ACT", Width: 21},
-		Cell:   list.Plain(func(r *row) string { return verbFirst(r.kind) }),
-		Term: filter.Field{
-			Name: "act", Kind: filter.Text, Help: "what was done, such as queue.pause; a star stands for anything",
-		},
-		Texts: func(_ *screen.Env, r *row) []string { return []string{r.kind, verbFirst(r.kind)} }, Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "TARGET", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain((*row).targetCell),
-		Term:   filter.Field{Name: "target", Kind: filter.Text, Help: "what it was done to"},
-		Texts:  list.TextOf(func(r *row) string { return r.target }), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "WHO", Width: 14, Priority: 2, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return r.who }),
-		Term:   filter.Field{Name: "who", Kind: filter.Text, Help: "who did it; session for this one"},
-		Texts: func(_ *screen.Env, r *row) []string {
+	list.Text("AT", 8, func(r *row) string { return screen.TimeOfDay(r.at) }).Dim(),
+	list.Draw("OUTCOME", 12, outcome),
+	list.Text("ACT", 21, func(r *row) string { return verbFirst(r.kind) }).
+		Term("act", "what was done, such as queue.pause; a star stands for anything").
+		Texts(func(_ *screen.Env, r *row) []string { return []string{r.kind, verbFirst(r.kind)} }),
+	list.Text("TARGET", 18, func(r *row) string { return r.target }).Grow().Middle().
+		Drawn(func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.targetCell()} }).
+		Term("target", "what it was done to"),
+	list.Text("WHO", 14, func(r *row) string { return r.who }).Middle().Priority(2).
+		Term("who", "who did it; session for this one").
+		Texts(func(_ *screen.Env, r *row) []string {
 			if r.op != nil {
 				return []string{"session", r.who}
 			}
 			return []string{r.who}
-		},
-		Complete: true,
-	},
-	{
-		Term: filter.Field{
-			Name: "outcome", Kind: filter.Text, Help: "how it ended",
-			Values: []string{"done", "partly", "failed", "interrupted", "running", "not run"},
-		},
-		Texts: list.TextOf((*row).state), Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "reason", Kind: filter.Within, Help: "the reason that the operator gave"},
-		Texts: list.TextOf(func(r *row) string { return r.reason }),
-	},
-	{
-		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
-		Texts: list.TextOf(func(r *row) string { return r.problem }),
-	},
-	{
-		Column: widget.Column{Title: "THROUGH", Width: 12, Priority: 4},
-		Cell: list.Dim(func(r *row) string {
-			if r.audit == nil {
-				return "-"
-			}
-			return r.audit.Source
 		}),
-	},
-	{
-		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
-		Cell:   list.Dim(func(r *row) string { return r.number }),
-		Term:   filter.Field{Name: "audit", Kind: filter.ID, Help: "its audit number"},
-		Texts:  list.TextOf(func(r *row) string { return r.number }),
-	},
-	{
-		Column: widget.Column{Title: "REASON", Width: 24, Priority: 3},
-		Cell:   list.Dim(func(r *row) string { return r.reason }),
-	},
-	{
-		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it began"},
-		Number: func(e *screen.Env, r *row) (float64, bool) { return e.Since(r.at).Seconds(), true },
-	},
+	list.Term("outcome", "how it ended", (*row).state, "done", "partly", "failed", "interrupted", "running", "not run"),
+	list.Term("error", "what went wrong", func(r *row) string { return r.problem }).Kind(filter.Within),
+	list.Text("THROUGH", 12, func(r *row) string {
+		if r.audit == nil {
+			return "-"
+		}
+		return r.audit.Source
+	}).Dim().Priority(4),
+	list.Text("AUDIT", 6, func(r *row) string { return r.number }).Dim().Right().Priority(1).
+		Term("audit", "its audit number").Kind(filter.ID),
+	list.Text("REASON", 24, func(r *row) string { return r.reason }).Dim().Priority(3).
+		Term("reason", "the reason that the operator gave").Kind(filter.Within),
+	list.Age("", 0, func(r *row) *time.Time { return &r.at }).Term("age", "how long ago it began"),
 }
 
 // verbFirst turns queue.pause into pause queue.

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/explain"
@@ -38,28 +39,16 @@ func holders(d *explain.QueueDetail) []holder {
 
 func newHolders(env *screen.Env) *list.Table[holder] {
 	return list.NewTable(env, (*holder).key, []list.Field[holder]{
-		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain((*holder).key)},
-		{
-			Column: widget.Column{Title: "STATUS", Width: 11, Priority: 2},
-			Cell:   func(e *screen.Env, h *holder) widget.Cell { return e.StateCell(h.Status) },
-		},
-		{
-			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true},
-			Cell:   list.Plain(func(h *holder) string { return monitor.WorkerName(h.WorkerID, h.WorkerName) }),
-		},
-		{
-			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-			Cell:   list.Age(func(h *holder) *time.Time { return &h.Since }),
-		},
-		{
-			Column: widget.Column{Title: "NOTE", Width: 20, Grow: true},
-			Cell: func(e *screen.Env, h *holder) widget.Cell {
-				if note := h.problem(e); note != "" {
-					return widget.Cell{Text: e.Theme.Glyphs.Warning + " " + note, Role: theme.Warn}
-				}
-				return widget.Cell{}
-			},
-		},
+		list.Text("EXEC", 9, (*holder).key).Right(),
+		list.State("STATUS", 11, func(h *holder) string { return h.Status }).Priority(2),
+		list.Text("WORKER", 18, func(h *holder) string { return monitor.WorkerName(h.WorkerID, h.WorkerName) }).Middle(),
+		list.Age("FOR", 7, func(h *holder) *time.Time { return &h.Since }),
+		list.Draw("NOTE", 20, func(e *screen.Env, h *holder) widget.Cell {
+			if note := h.problem(e); note != "" {
+				return widget.Cell{Text: e.Theme.Glyphs.Warning + " " + note, Role: theme.Warn}
+			}
+			return widget.Cell{}
+		}).Grow(),
 	})
 }
 
@@ -117,35 +106,18 @@ type waiting struct {
 func newWaiting(env *screen.Env) *waiting {
 	key := func(w *monitor.QueuedExecution) string { return strconv.FormatInt(w.ID, 10) }
 	return &waiting{rows: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.QueuedExecution]{
-		{
-			Column: widget.Column{Title: "#", Width: 7, Right: true},
-			Cell:   list.Number(func(w *monitor.QueuedExecution) int64 { return w.Place }),
-		},
-		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
-		{
-			Column: widget.Column{Title: "ORDER", Width: 9, Right: true, Priority: 3},
-			Cell:   list.Dim(func(w *monitor.QueuedExecution) string { return strconv.FormatInt(w.Order, 10) }),
-		},
-		{
-			Column: widget.Column{Title: "WAIT", Width: 7, Right: true},
-			Cell: func(e *screen.Env, w *monitor.QueuedExecution) widget.Cell {
-				return e.Worry(e.AgeOf(&w.Since), e.Since(w.Since) > monitor.HeadWaitLimit)
-			},
-		},
-		{
-			Column: widget.Column{Title: "LANE", Width: 6, Priority: 2},
-			Cell: list.Dim(func(w *monitor.QueuedExecution) string {
-				if w.Lane == monitor.LaneNormal {
-					return ""
-				}
-				return w.Lane
-			}),
-		},
-		{
-			Column: widget.Column{Title: "SOURCE", Width: 16, Grow: true, Middle: true},
-			Cell:   list.Plain(func(w *monitor.QueuedExecution) string { return w.Source }),
-		},
-		{Column: widget.Column{Title: "PARENT", Width: 17, Middle: true, Priority: 1}, Cell: list.Dim(parent)},
+		list.Number("#", 7, func(w *monitor.QueuedExecution) int64 { return w.Place }),
+		list.Text("EXEC", 9, key).Right(),
+		list.Text("ORDER", 9, func(w *monitor.QueuedExecution) string {
+			return strconv.FormatInt(w.Order, 10)
+		}).Dim().Right().Priority(3),
+		list.Age("WAIT", 7, func(w *monitor.QueuedExecution) *time.Time { return &w.Since }).
+			Worry(func(e *screen.Env, w *monitor.QueuedExecution) bool { return e.Since(w.Since) > monitor.HeadWaitLimit }),
+		list.Text("LANE", 6, func(w *monitor.QueuedExecution) string {
+			return strings.TrimPrefix(w.Lane, monitor.LaneNormal)
+		}).Dim().Priority(2),
+		list.Text("SOURCE", 16, func(w *monitor.QueuedExecution) string { return w.Source }).Grow().Middle(),
+		list.Text("PARENT", 17, parent).Dim().Middle().Priority(1),
 	})}
 }
 

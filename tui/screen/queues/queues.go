@@ -38,109 +38,53 @@ type row struct {
 }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Width: 1},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(r.state) },
-	},
-	{
-		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
-		Cell:   list.Plain(shown),
-		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; a star stands for anything"},
-		Texts:  list.TextOf(func(r *row) string { return r.ActionRef }), Complete: true,
-		Sort: list.Order[row]{Key: 5, Name: "name", Ascending: true, Compare: list.Ascending(named)},
-	},
-	{
-		Term: filter.Field{Name: "group", Kind: filter.Text, Help: "a value of its group, such as tenant=acme"},
-		Texts: func(_ *screen.Env, r *row) []string {
-			_, group, _ := strings.Cut(r.name, " ")
-			return append(strings.Split(group, ", "), r.Group)
-		},
-		Complete: true,
-	},
-	{
-		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Help: "its state",
-			Values: []string{"active", "idle", "warning", "paused"},
-		},
-		Texts: list.TextOf(func(r *row) string { return r.state }),
-	},
-	{
-		Column: widget.Column{Title: "QUEUED", Width: 8, Right: true, Watch: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			cell := widget.Cell{Text: e.Num(r.Queued)}
-			if r.Limit != nil && *r.Limit != 0 {
-				cell.Role = theme.Heat(float64(r.Queued) / float64(depthLimits**r.Limit))
+	list.Sign(func(r *row) string { return r.state }),
+	list.Text("ACTION / GROUP", 22, func(r *row) string { return r.name }).Grow().Middle().
+		Texts(func(_ *screen.Env, r *row) []string { return []string{r.ActionRef} }).
+		Term("action", "its action; a star stands for anything").SortBy(5, "name", list.Ascending(named)),
+	list.Terms("group", "a value of its group, such as tenant=acme", func(_ *screen.Env, r *row) []string {
+		_, group, _ := strings.Cut(r.name, " ")
+		return append(strings.Split(group, ", "), r.Group)
+	}),
+	list.Term("state", "its state", func(r *row) string { return r.state }, "active", "idle", "warning", "paused").
+		Kind(filter.Word),
+	list.Number("QUEUED", 8, func(r *row) int64 { return r.Queued }).Watch().
+		In(func(_ *screen.Env, r *row) theme.Role {
+			if r.Limit == nil || *r.Limit == 0 {
+				return theme.Plain
 			}
-			return cell
-		},
-		Term: filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.NumberOf(queued),
-		Sort: list.Order[row]{Key: 2, Name: "queued", Compare: list.Descending(queued)},
-	},
-	{
-		Column: widget.Column{Title: "RUN/MAX", Width: 8, Right: true, Watch: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return theme.Heat(float64(r.Queued) / float64(depthLimits**r.Limit))
+		}).
+		Term("queued", "how many wait").Sort(2, "queued"),
+	list.Number("RUN/MAX", 8, func(r *row) int64 { return r.Active }).Watch().
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
 			return e.Worry(screen.Slots(r.Active, r.Limit), r.Full() && r.Queued > 0)
-		},
-		Term:   filter.Field{Name: "running", Kind: filter.Number, Help: "how many hold a slot"},
-		Number: list.NumberOf(running),
-		Sort:   list.Order[row]{Key: 3, Name: "running", Compare: list.Descending(running)},
-	},
-	{
-		Term: filter.Field{Name: "limit", Kind: filter.Number, Help: "its slots"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			if r.Limit == nil {
-				return 0, false
-			}
-			return float64(*r.Limit), true
-		},
-	},
-	{
-		Column: widget.Column{Title: "HEAD", Width: 7, Right: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.AgeOf(r.Oldest), Role: e.AgeHeat(r.Oldest, monitor.HeadWaitLimit)}
-		},
-		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its head waits"},
-		Number: list.AgeOf(oldest),
-		Sort:   list.Order[row]{Key: 1, Name: "head", Compare: list.OldestFirst(oldest)},
-	},
-	{
-		Column: widget.Column{Title: "DONE", Width: 8, Right: true, Priority: 2},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
+		}).
+		Term("running", "how many hold a slot").Sort(3, "running"),
+	list.Measure("limit", "its slots", func(r *row) (float64, bool) { return list.Maybe(r.Limit) }),
+	list.Age("HEAD", 7, func(r *row) *time.Time { return r.Oldest }).
+		In(func(e *screen.Env, r *row) theme.Role { return e.AgeHeat(r.Oldest, monitor.HeadWaitLimit) }).
+		Term("head", "how long its head waits").Sort(1, "head"),
+	list.Number("DONE", 8, completed).Priority(2).
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.PerMinute(screen.QueueDone(r.ID))}
-		},
-		Sort: list.Order[row]{Key: 4, Name: "done", Compare: list.Descending(completed)},
-	},
-	{
-		Column: widget.Column{Title: "Δ1m", Width: 6, Right: true, Priority: 3},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Change(screen.QueueSeries(r.ID), time.Minute)}
-		},
-	},
-	{Column: widget.Column{Title: "ETA", Width: 7, Right: true, Priority: 6}, Cell: empties},
-	{Column: widget.Column{Title: "TOTAL", Width: 9, Right: true, Priority: 5}, Cell: list.Number(completed)},
-	{
-		Column: widget.Column{Title: "15m", Width: 7, Priority: 4},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Spark(screen.QueueSeries(r.ID), 15*time.Minute, 7), Role: theme.Trend}
-		},
-	},
-	{
-		Column: widget.Column{Title: "NOTE", Width: 22, Share: 60, Priority: 7},
-		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
-		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
-		Texts:  func(_ *screen.Env, r *row) []string { return []string{r.note, sourceNote(&r.Queue)} },
-	},
+		}).Sort(4, "done"),
+	list.Draw("Δ1m", 6, func(e *screen.Env, r *row) widget.Cell {
+		return widget.Cell{Text: e.Change(screen.QueueSeries(r.ID), time.Minute)}
+	}).Right().Priority(3),
+	list.Draw("ETA", 7, empties).Right().Priority(6),
+	list.Number("TOTAL", 9, completed).Priority(5),
+	list.Spark("15m", 7, func(r *row) string { return screen.QueueSeries(r.ID) }).Priority(4),
+	list.Text("NOTE", 22, func(r *row) string { return r.note }).Dim().Share(60).Priority(7).
+		Texts(func(_ *screen.Env, r *row) []string { return []string{r.note, sourceNote(&r.Queue)} }).
+		Term("note", "its note").Kind(filter.Within),
 }
 
 // depthLimits is how many times its limit a queue may hold until its depth is painted as a warning.
 const depthLimits = 100
 
-func named(r *row) string      { return r.Queue.Name() }
-func shown(r *row) string      { return r.name }
-func queued(r *row) int64      { return r.Queued }
-func running(r *row) int64     { return r.Active }
-func completed(r *row) int64   { return r.Completed }
-func oldest(r *row) *time.Time { return r.Oldest }
+func named(r *row) string    { return r.Queue.Name() }
+func completed(r *row) int64 { return r.Completed }
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
@@ -163,7 +107,7 @@ func New(env *screen.Env) *Queues {
 		Loaded: func() bool { return env.Data.Queues != nil }, Rows: v.rows, Fields: fields,
 		SearchTexts: func(r *row) []string { return []string{r.Queue.Name(), r.name} },
 		Key:         func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Name:        shown,
+		Name:        func(r *row) string { return r.name },
 		TieBreak:    func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
 		IsProblem:   func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
 		IsIdle:      func(r *row) bool { return r.state == "idle" },

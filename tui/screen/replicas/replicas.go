@@ -24,70 +24,33 @@ type row struct {
 }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Title: "REPLICA", Width: 12},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of("active")
-			if r.Problem() != "" {
-				look = e.Theme.Of("failed")
-			}
+	list.Text("REPLICA", 12, func(r *row) string { return r.ID }).
+		Drawn(func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(map[bool]string{true: "active", false: "failed"}[r.Problem() == ""])
 			return widget.Cell{Text: look.Glyph + " " + r.Short(), Role: look.Role}
-		},
-		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
-		Texts: list.TextOf(func(r *row) string { return r.ID }), Complete: true,
-		Sort: list.Order[row]{
-			Key: 1, Name: "problem",
-			Compare: list.Descending(func(r *row) int { return len(r.Problems) }),
-		},
-	},
-	{
-		Column: widget.Column{Title: "HOST", Width: 16, Grow: true, Middle: true}, Cell: list.Plain(host),
-		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
-		Texts: list.TextOf(host), Complete: true,
-		Sort: list.Order[row]{Key: 2, Name: "host", Ascending: true, Compare: list.Ascending(host)},
-	},
-	{
-		Column: widget.Column{Title: "VERSION", Width: 10, Middle: true, Priority: 3}, Cell: list.Dim(version),
-		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
-		Texts: list.TextOf(version), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "BROKER", Width: 12, Watch: true, Priority: 1},
-		Cell: list.Plain(func(r *row) string {
-			if !r.Alive() { // its last report says nothing about now
-				return widget.Unknown
-			}
-			return r.State
-		}),
-	},
-	{
-		Column: widget.Column{Title: "SEEN", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) },
-		Term:   filter.Field{Name: "seen", Kind: filter.Age, Help: "when it reported last"},
-		Number: list.AgeOf(seen),
-		Sort:   list.Order[row]{Key: 3, Name: "seen", Compare: list.OldestFirst(seen)},
-	},
-	{
-		Column: widget.Column{Title: "TICK", Width: 9, Right: true, Priority: 2},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Tick(&r.Replica, r.at)}
-		},
-	},
-	{
-		Column: widget.Column{Title: "FLIGHT", Width: 6, Right: true, Watch: true, Priority: 2},
-		Cell:   list.Number(func(r *row) int64 { return int64(r.InFlight) }),
-	},
-	{
-		Column: widget.Column{Title: "NOTE", Width: 30, Share: 60}, Cell: list.Dim(note),
-		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
-		Texts: list.TextOf(note),
-	},
+		}).
+		Term("replica", "its id; a star stands for anything"),
+	list.Order(1, "problem", list.Descending(func(r *row) int { return len(r.Problems) })),
+	list.Text("HOST", 16, func(r *row) string { return r.Host }).Grow().Middle().Term("host", "its host").Sort(2, "host"),
+	list.Text("VERSION", 10, func(r *row) string { return r.Version }).Middle().Dim().Priority(3).
+		Term("version", "its version"),
+	list.Text("BROKER", 12, func(r *row) string {
+		if !r.Alive() { // its last report says nothing about now
+			return widget.Unknown
+		}
+		return r.State
+	}).Watch().Priority(1),
+	list.Age("SEEN", 7, func(r *row) *time.Time { return &r.seen }).
+		Drawn(func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) }).
+		Term("seen", "when it reported last").Sort(3, "seen"),
+	list.Draw("TICK", 9, func(e *screen.Env, r *row) widget.Cell {
+		return widget.Cell{Text: e.Tick(&r.Replica, r.at)}
+	}).Right().Priority(2),
+	list.Number("FLIGHT", 6, func(r *row) int64 { return int64(r.InFlight) }).Watch().Priority(2),
+	list.Text("NOTE", 30, note).Dim().Share(60).Term("note", "its note").Kind(filter.Within),
 }
 
-func host(r *row) string     { return r.Host }
-func version(r *row) string  { return r.Version }
-func note(r *row) string     { return strings.Join(r.Problems, "; ") }
-func seen(r *row) *time.Time { return &r.seen }
+func note(r *row) string { return strings.Join(r.Problems, "; ") }
 
 // New makes the view.
 func New(env *screen.Env) *Replicas {

@@ -37,23 +37,12 @@ func New(env *screen.Env) *Worker { return &Worker{env: env, running: newRunning
 func newRunning(env *screen.Env) *list.Table[monitor.WorkerRun] {
 	id := func(r *monitor.WorkerRun) string { return strconv.FormatInt(r.ID, 10) }
 	return list.NewTable(env, id, []list.Field[monitor.WorkerRun]{
-		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(id)},
-		{
-			Column: widget.Column{Title: "STATUS", Width: 11},
-			Cell:   func(e *screen.Env, r *monitor.WorkerRun) widget.Cell { return e.StateCell(r.Status) },
-		},
-		{
-			Column: widget.Column{Title: "ACTION", Width: 18, Grow: true, Middle: true},
-			Cell:   list.Plain(func(r *monitor.WorkerRun) string { return r.ActionRef }),
-		},
-		{
-			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-			Cell:   list.Age(func(r *monitor.WorkerRun) *time.Time { return &r.Since }),
-		},
-		{
-			Column: widget.Column{Title: "OWNER QUEUE", Width: 24, Middle: true, Priority: 1},
-			Cell:   list.Dim(func(r *monitor.WorkerRun) string { return cmp.Or(r.Queue, "-") }),
-		},
+		list.Text("EXEC", 9, id).Right(),
+		list.State("STATUS", 11, func(r *monitor.WorkerRun) string { return r.Status }),
+		list.Text("ACTION", 18, func(r *monitor.WorkerRun) string { return r.ActionRef }).Grow().Middle(),
+		list.Age("FOR", 7, func(r *monitor.WorkerRun) *time.Time { return &r.Since }),
+		list.Text("OWNER QUEUE", 24, func(r *monitor.WorkerRun) string { return cmp.Or(r.Queue, "-") }).Dim().Middle().
+			Priority(1),
 	})
 }
 

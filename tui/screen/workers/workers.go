@@ -46,123 +46,49 @@ var ranks = map[monitor.WorkerHealth]int{
 }
 
 var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Width: 1},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(string(r.Seen.Health)) },
-	},
-	{
-		Column: widget.Column{Title: "WORKER", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain(named),
-		Term:   filter.Field{Name: "worker", Kind: filter.Text, Help: "its name or id; a star stands for anything"},
-		Texts:  list.TextOf(named), Complete: true,
-		AlsoMatches: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Sort:        list.Order[row]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
-	},
-	{
-		Column: widget.Column{Title: "STATUS", Width: 9, Watch: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(string(r.Seen.Health))
-			return widget.Cell{Text: status(r), Role: look.Role}
-		},
-		Term: filter.Field{Name: "status", Kind: filter.Word, Help: "its health", Values: []string{
-			"active", "busy", "stale", "deaf", "suspect", "unhealthy", "degraded", "draining", "cordoned", "inactive",
-		}},
-		Texts: func(_ *screen.Env, r *row) []string {
-			if r.Orphan {
-				return nil
-			}
-			return []string{status(r)}
-		},
-		Sort: list.Order[row]{
-			Key: 1, Name: "problem",
-			Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] }),
-		},
-	},
-	{
-		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
-		Sort: list.Order[row]{Key: 3, Name: "slots", Compare: list.Descending(assigned)},
-	},
-	{
-		Column: widget.Column{Title: "HB", Width: 7, Right: true},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.Orphan {
-				return widget.Cell{Text: "-"}
-			}
-			return widget.Cell{Text: e.AgeOf(r.Heartbeat), Role: e.AgeHeat(r.Heartbeat, e.Data.StaleAfter())}
-		},
-		Sort: list.Order[row]{Key: 4, Name: "heartbeat", Compare: list.Ascending(func(r *row) int64 {
+	list.Sign(func(r *row) string { return string(r.Seen.Health) }),
+	list.Text("WORKER", 18, named).Grow().Middle().Sort(2, "name").
+		Term("worker", "its name or id; a star stands for anything").
+		Also(func(r *row) string { return strconv.FormatInt(r.ID, 10) }),
+	list.Text("STATUS", 9, status).Watch().
+		In(func(e *screen.Env, r *row) theme.Role { return e.Theme.Of(string(r.Seen.Health)).Role }).
+		Term("status", "its health", "active", "busy", "stale", "deaf", "suspect", "unhealthy", "degraded", "draining",
+			"cordoned", "inactive").Kind(filter.Word),
+	list.Order(1, "problem", list.Ascending(func(r *row) int { return ranks[r.Seen.Health] })),
+	list.Number("SLOTS", 7, assigned).Watch().Drawn(slots).Sort(3, "slots"),
+	list.Age("HB", 7, func(r *row) *time.Time { return r.Heartbeat }).
+		In(func(e *screen.Env, r *row) theme.Role { return e.AgeHeat(r.Heartbeat, e.Data.StaleAfter()) }).
+		SortBy(4, "heartbeat", list.Ascending(func(r *row) int64 {
 			if r.Heartbeat == nil {
 				return 0 // before all others
 			}
 			return r.Heartbeat.UnixNano()
-		})},
-	},
-	{
-		Column: widget.Column{Title: "ROLE", Width: 7, Priority: 4},
-		Cell:   list.Plain(func(r *row) string { return r.Role }),
-		Term:   filter.Field{Name: "role", Kind: filter.Text, Help: "its role"},
-		Texts:  list.TextOf(func(r *row) string { return r.Role }), Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
-		Texts: list.TextOf(func(r *row) string { return r.Host }), Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "runtime", Kind: filter.Text, Help: "one of its runtimes"},
-		Texts: func(_ *screen.Env, r *row) []string { return r.Runtimes }, Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
-		Texts: list.TextOf(func(r *row) string { return r.Version }), Complete: true,
-	},
-	{
-		Term: filter.Field{Name: "slots", Kind: filter.Number, Help: "how many are taken"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			return float64(assigned(r)), r.Assigned != nil
-		},
-	},
-	{
-		Column: widget.Column{Title: "READY", Width: 6, Right: true, Watch: true, Priority: 2},
-		Cell: counted(func(q *monitor.BrokerQueue) int64 { return q.Ready },
-			func(p *monitor.WorkerProbe) *int64 { return p.Ready }),
-		Term: filter.Field{Name: "ready", Kind: filter.Number, Help: "messages ready in its queue"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
+		})),
+	list.Text("ROLE", 7, func(r *row) string { return r.Role }).Priority(4).Term("role", "its role"),
+	list.Term("host", "its host", func(r *row) string { return r.Host }),
+	list.Terms("runtime", "one of its runtimes", func(_ *screen.Env, r *row) []string { return r.Runtimes }),
+	list.Term("version", "its version", func(r *row) string { return r.Version }),
+	list.Measure("slots", "how many are taken", func(r *row) (float64, bool) {
+		return float64(assigned(r)), r.Assigned != nil
+	}),
+	counted("READY", 6, func(q *monitor.BrokerQueue) int64 { return q.Ready },
+		func(p *monitor.WorkerProbe) *int64 { return p.Ready }).Priority(2).
+		Known(func(r *row) (float64, bool) {
 			if r.Queue == nil || r.Queue.Uncounted {
 				return 0, false
 			}
 			return float64(r.Queue.Ready), true
-		},
-	},
-	{
-		Column: widget.Column{Title: "UNACK", Width: 6, Right: true, Watch: true, Priority: 5},
-		Cell: counted(func(q *monitor.BrokerQueue) int64 { return q.Unacked },
-			func(*monitor.WorkerProbe) *int64 { return nil }),
-	},
-	{
-		Column: widget.Column{Title: "CONS", Width: 5, Right: true, Watch: true, Priority: 2},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			cell := counted(func(q *monitor.BrokerQueue) int64 { return q.Consumers },
-				func(p *monitor.WorkerProbe) *int64 { return p.Consumers })(e, r)
-			return e.Worry(cell.Text, r.Seen.Health == monitor.WorkerDeaf)
-		},
-	},
-	{Column: widget.Column{Title: "DONE/m", Width: 6, Right: true, Priority: 6}, Cell: done},
-	{
-		Column: widget.Column{Title: "SLOTS 15m", Width: 9, Priority: 3},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Trend}
-		},
-	},
-	{
-		Term:   filter.Field{Name: "hb", Kind: filter.Age, Help: "how old its heartbeat is"},
-		Number: list.AgeOf(func(r *row) *time.Time { return r.Heartbeat }),
-	},
-	{
-		Column: widget.Column{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
-		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
-		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
-		Texts:  list.TextOf(func(r *row) string { return r.note }),
-	},
+		}).Term("ready", "messages ready in its queue"),
+	counted("UNACK", 6, func(q *monitor.BrokerQueue) int64 { return q.Unacked },
+		func(*monitor.WorkerProbe) *int64 { return nil }).Priority(5),
+	counted("CONS", 5, func(q *monitor.BrokerQueue) int64 { return q.Consumers },
+		func(p *monitor.WorkerProbe) *int64 { return p.Consumers }).Priority(2).
+		Worry(func(_ *screen.Env, r *row) bool { return r.Seen.Health == monitor.WorkerDeaf }),
+	list.Draw("DONE/m", 6, done).Right().Priority(6),
+	list.Spark("SLOTS 15m", 9, func(r *row) string { return screen.WorkerSeries(r.ID) }).Priority(3),
+	list.Age("", 0, func(r *row) *time.Time { return r.Heartbeat }).Term("hb", "how old its heartbeat is"),
+	list.Text("NOTE", 26, func(r *row) string { return r.note }).Dim().Share(60).Priority(7).
+		Term("note", "its note").Kind(filter.Within),
 }
 
 func named(r *row) string { return r.Name }
@@ -195,9 +121,9 @@ func slots(e *screen.Env, r *row) widget.Cell {
 
 // counted is a number of a worker's queue: of the broker, or else of the last probe of the engine.
 func counted(
-	of func(*monitor.BrokerQueue) int64, probed func(*monitor.WorkerProbe) *int64,
-) func(*screen.Env, *row) widget.Cell {
-	return func(e *screen.Env, r *row) widget.Cell {
+	title string, width int, of func(*monitor.BrokerQueue) int64, probed func(*monitor.WorkerProbe) *int64,
+) list.Field[row] {
+	return list.Draw(title, width, func(e *screen.Env, r *row) widget.Cell {
 		if r.Queue != nil && !r.Queue.Uncounted {
 			return widget.Cell{Text: e.Num(of(r.Queue)) + e.Mark(screen.FeedBroker)}
 		}
@@ -207,7 +133,7 @@ func counted(
 			}
 		}
 		return widget.Cell{Text: widget.Unknown}
-	}
+	}).Right().Watch()
 }
 
 // done is the average number of executions that ended at a worker per minute.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -18,48 +17,20 @@ import (
 const progressWidth = 8
 
 var fields = []list.Field[row]{
-	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
-	{
-		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain(action),
-		Term:   filter.Field{Name: "action"}, Texts: list.TextOf(action), Complete: true,
-		Sort: list.Order[row]{Key: 4, Name: "name", Compare: list.Ascending(action)},
-	},
-	{
-		Column: widget.Column{Title: "STATUS", Width: 11},
-		Cell:   func(e *screen.Env, w *row) widget.Cell { return e.StateCell(state(w)) },
-		Sort:   list.Order[row]{Key: 1, Name: "running first", Compare: list.Ascending(terminal)},
-	},
-	{
-		Column: widget.Column{Title: "TASKS", Width: 7, Right: true}, Cell: list.Plain(tasks),
-		Sort: list.Order[row]{Key: 5, Name: "tasks done", Compare: list.Descending(share)},
-	},
-	{Column: widget.Column{Title: "PROGRESS", Width: progressWidth, Priority: 1}, Cell: progress},
-	{
-		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, w *row) widget.Cell { return widget.Cell{Text: widget.Age(duration(e, w))} },
-		Sort: list.Order[row]{Key: 3, Name: "for", Compare: func(e *screen.Env, x, y *row) int {
-			return cmp.Compare(duration(e, y), duration(e, x))
-		}},
-	},
-	{
-		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
-		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
-		Term:   filter.Field{Name: "task"},
-		Texts:  func(_ *screen.Env, w *row) []string { return w.Current }, Complete: true,
-		Sort: list.Order[row]{
-			Key: 2, Name: "newest",
-			Compare: list.Descending(func(w *row) int64 { return w.Execution }),
-		},
-	},
-	{
-		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},
-		Cell:   list.Dim(func(w *row) string { return cmp.Or(w.Error, "-") }),
-	},
+	list.Text("EXEC", 9, key).Right(),
+	list.Text("WORKFLOW", 18, func(w *row) string { return w.ActionRef }).Grow().Middle().
+		Term("action", "").Sort(4, "name"),
+	list.State("STATUS", 11, state).SortBy(1, "running first", list.Ascending(terminal)),
+	list.Text("TASKS", 7, tasks).Right().SortBy(5, "tasks done", list.Descending(share)),
+	list.Draw("PROGRESS", progressWidth, progress).Priority(1),
+	list.Lasts("FOR", 7, duration).Sort(3, "for"),
+	list.Text("NOW", 20, func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }).Dim().Priority(2).
+		Term("task", "").Texts(func(_ *screen.Env, w *row) []string { return w.Current }),
+	list.Order(2, "newest", list.Descending(func(w *row) int64 { return w.Execution })),
+	list.Text("ERROR", 30, func(w *row) string { return cmp.Or(w.Error, "-") }).Dim().Priority(3),
 }
 
-func key(w *row) string    { return strconv.FormatInt(w.Execution, 10) }
-func action(w *row) string { return w.ActionRef }
+func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
 
 // state is the status, or paused.
 func state(w *row) string {

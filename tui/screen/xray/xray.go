@@ -5,6 +5,7 @@ package xray
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
@@ -35,34 +36,18 @@ type row struct {
 func New(env *screen.Env) *Xray {
 	v := &Xray{env: env, folded: map[int64]bool{}}
 	v.table = list.NewTable(env, func(r *row) string { return strconv.FormatInt(r.ID, 10) }, []list.Field[row]{
-		{Column: widget.Column{Title: "TREE", Width: 40, Grow: true}, Cell: v.name},
-		{
-			Column: widget.Column{Title: "STATUS", Width: 13},
-			Cell:   func(e *screen.Env, r *row) widget.Cell { return e.StateCell(r.Status) },
-		},
-		{
-			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-			Cell: func(e *screen.Env, r *row) widget.Cell {
-				return widget.Cell{Text: widget.Age(e.Lasted(&r.Execution))}
-			},
-		},
-		{
-			Column: widget.Column{Title: "TRY", Width: 5, Right: true, Priority: 2},
-			Cell: list.Plain(func(r *row) string {
-				if r.RetryCount == 0 {
-					return "-"
-				}
-				return "#" + strconv.FormatInt(r.RetryCount+1, 10)
-			}),
-		},
-		{
-			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true, Priority: 3},
-			Cell:   list.Plain(func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }),
-		},
-		{
-			Column: widget.Column{Title: "REASON", Width: 36, Priority: 4},
-			Cell:   list.Dim(func(r *row) string { return r.Reason }),
-		},
+		list.Draw("TREE", 40, v.name).Grow(),
+		list.State("STATUS", 13, func(r *row) string { return r.Status }),
+		list.Lasts("FOR", 7, func(e *screen.Env, r *row) time.Duration { return e.Lasted(&r.Execution) }),
+		list.Text("TRY", 5, func(r *row) string {
+			if r.RetryCount == 0 {
+				return "-"
+			}
+			return "#" + strconv.FormatInt(r.RetryCount+1, 10)
+		}).Right().Priority(2),
+		list.Text("WORKER", 18, func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }).Middle().
+			Priority(3),
+		list.Text("REASON", 36, func(r *row) string { return r.Reason }).Dim().Priority(4),
 	})
 	return v
 }
