@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/attune-go/attune/tui/keymap"
 )
 
 // Commands writes a section for each command below parent, with its text, flags and examples.
@@ -17,7 +15,7 @@ func Commands(b *strings.Builder, parent *cobra.Command) {
 			continue
 		}
 		if !cmd.HasSubCommands() {
-			b.WriteString(`.SS "` + keymap.Escape(strings.TrimSuffix(cmd.UseLine(), " [flags]")) + "\"\n")
+			b.WriteString(`.SS "` + Escape(strings.TrimSuffix(cmd.UseLine(), " [flags]")) + "\"\n")
 			text := cmd.Long
 			if text == "" {
 				text = cmd.Short + "."
@@ -39,11 +37,11 @@ func Flag(b *strings.Builder, f *pflag.Flag) {
 	if f.Shorthand != "" {
 		b.WriteString(`\fB\-` + f.Shorthand + `\fR, `)
 	}
-	b.WriteString(`\fB\-\-` + keymap.Escape(f.Name) + `\fR`)
+	b.WriteString(`\fB\-\-` + Escape(f.Name) + `\fR`)
 	if name != "" {
-		b.WriteString(` \fI` + keymap.Escape(name) + `\fR`)
+		b.WriteString(` \fI` + Escape(name) + `\fR`)
 	}
-	b.WriteString("\n" + keymap.Escape(usage) + "\n")
+	b.WriteString("\n" + Escape(usage) + "\n")
 }
 
 // Text writes paragraphs, which an empty line divides.
@@ -59,7 +57,7 @@ func Text(b *strings.Builder, text string) {
 func lines(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString(keymap.Escape(line) + "\n")
+		b.WriteString(Escape(line) + "\n")
 	}
 	return b.String()
 }

@@ -174,3 +174,15 @@ func (m *Map) BottomLine(scope Scope, useful func(Binding) bool) []Binding {
 	}
 	return append(out[:maxBottom-1:maxBottom-1], out[len(out)-1])
 }
+
+// Where lists the scopes of a binding.
+func (b Binding) Where() string {
+	if slices.Contains(b.Scopes, Everywhere) {
+		return "everywhere"
+	}
+	names := make([]string, len(b.Scopes))
+	for i, s := range b.Scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}

@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -250,7 +251,7 @@ func (p *Palette) near(name string) string {
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
-		if word := ":" + e.Name; !slices.Contains(names, word) && len(e.Name) > 2 && distance(name, e.Name) <= 2 {
+		if word := ":" + e.Name; !slices.Contains(names, word) && len(e.Name) > 2 && phrase.Distance(name, e.Name) <= 2 {
 			names = append(names, word)
 		}
 	}

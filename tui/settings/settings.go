@@ -176,22 +176,6 @@ func helpOf(name string, keys []yamldoc.Key) string {
 	return keys[i].Tag.Get("help")
 }
 
-// Template is a commented file with every setting.
-func Template() string {
-	var b strings.Builder
-	write := func(indent string, keys []yamldoc.Key) {
-		for _, key := range keys {
-			if example := key.Tag.Get("example"); example != "" {
-				fmt.Fprintf(&b, "%-42s # %s\n", indent+key.Name+": "+example, helpOf(key.Name, keys))
-			}
-		}
-	}
-	write("", yamldoc.KeysOf(file{}))
-	b.WriteString("contexts:\n  staging:\n")
-	write("    ", yamldoc.KeysOf(Context{}))
-	return b.String()
-}
-
 func lookup(environ []string, name string) string {
 	for _, line := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {

@@ -1,23 +1,24 @@
-package keymap
+package manual
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/tui/keymap"
 )
 
-// Roff writes the key map for man, with a section for each group.
-func Roff() string {
+// Keys writes the key map for man, with a section for each group.
+func Keys() string {
 	var b strings.Builder
-	for _, group := range Groups {
-		b.WriteString(roffGroup(group, group, Table))
+	for _, group := range keymap.Groups {
+		b.WriteString(keyGroup(group, group, keymap.Table))
 	}
-	b.WriteString(roffGroup("DIALOGS", GroupDialog, Dialogs))
+	b.WriteString(keyGroup("DIALOGS", keymap.GroupDialog, keymap.Dialogs))
 	return b.String()
 }
 
-// roffGroup is empty if the group has no keys.
-func roffGroup(title, group string, table []Binding) string {
+// keyGroup is empty if the group has no keys.
+func keyGroup(title, group string, table []keymap.Binding) string {
 	var text strings.Builder
 	for _, b := range table {
 		if b.Group == group {
@@ -28,18 +29,6 @@ func roffGroup(title, group string, table []Binding) string {
 		return ""
 	}
 	return ".SS " + title + "\n" + text.String()
-}
-
-// Where lists the scopes of a binding.
-func (b Binding) Where() string {
-	if slices.Contains(b.Scopes, Everywhere) {
-		return "everywhere"
-	}
-	names := make([]string, len(b.Scopes))
-	for i, s := range b.Scopes {
-		names[i] = string(s)
-	}
-	return strings.Join(names, ", ")
 }
 
 var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
