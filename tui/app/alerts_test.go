@@ -96,7 +96,7 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	require.NoError(t, b.alerts.SetFilter("worker"))
 	require.Contains(t, b.View(), "worker-node-02", "cleared alerts are filtered too")
 	require.NoError(t, b.alerts.SetFilter("level:info"))
-	require.Contains(t, b.View(), "No open alert matches")
+	require.Contains(t, b.View(), "No alert matches /level:info.")
 	require.NotContains(t, b.View(), "recently cleared")
 	require.NoError(t, b.alerts.SetFilter(""))
 	first := func() string { return b.alerts.Table().Key() }

@@ -138,7 +138,7 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 		require.Equal(t, want, b.deadLetters.Len(), text)
 	}
 	require.NoError(t, b.deadLetters.SetFilter("reason:none"))
-	require.Contains(t, b.View(), "None of 5 matches the filter")
+	require.Contains(t, b.View(), "No dead letter matches /reason:none.")
 	require.Contains(t, b.deadLetters.Known("from"), "worker-node-02")
 	b.press("/")
 	b.line().Set("decis", len("decis"))

@@ -296,7 +296,7 @@ func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
 	require.False(t, b.source.flows.inQuery[len(b.source.flows.inQuery)-1].Trouble)
 	e := started(t, empty(), 100, 30)
 	e.press("8", "z")
-	require.Contains(t, e.View(), "No question has used up most of its time")
+	require.Contains(t, e.View(), "No question waits for long, is due soon, or timed out.")
 	e.press("/")
 	e.typed("nobody")
 	e.press("enter")

@@ -207,15 +207,6 @@ func (v *View) Do(action keymap.Action) bool {
 	return true
 }
 
-// Select moves the cursor to a visible row, if there is one.
-func (v *View) Select(n int) bool {
-	if n < 0 || n >= v.height || v.top+n >= len(v.rows) {
-		return false
-	}
-	v.cursor = v.top + n
-	return true
-}
-
 // fold changes folds and masks at a line.
 func (v *View) fold(action keymap.Action, at int32) {
 	switch action {

@@ -1,7 +1,9 @@
 package list
 
 import (
+	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -40,10 +42,10 @@ func (l *List[R]) Render(w, h int) []string {
 		return l.env.Missing(l.spec.Feed, "the "+l.spec.Plural, w)
 	}
 	if l.spec.Header == nil && len(l.rows) == 0 {
-		return l.nothing()
+		return l.Nothing()
 	}
 	lines, foot, ph, room := l.around(w, h)
-	table := l.nothing
+	table := l.Nothing
 	if len(l.rows) > 0 {
 		table = func() []string { return l.table.Lines(w, room, l.env.Theme) }
 	}
@@ -78,26 +80,39 @@ func (l *List[R]) SetSize(w, h int) {
 	}
 }
 
-// nothing says why the list is empty.
-func (l *List[R]) nothing() []string {
-	switch {
-	case l.spec.NoRows != nil:
-		return l.spec.NoRows()
-	case l.text != "" && l.problems:
-		return []string{
-			"", " No " + l.spec.Singular + " with a problem matches /" + widget.Clean(l.text) + ".",
-			" esc clears the filter, z shows the rows without a problem",
-		}
-	case l.text != "":
-		return []string{"", " No " + l.spec.Singular + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
-	case l.problems:
-		return []string{
-			"",
-			" " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all",
-		}
-	default:
-		return append([]string{""}, l.spec.EmptyText...)
+// Nothing says why the list is empty, and how to see more.
+func (l *List[R]) Nothing() []string {
+	what, goesOn := "No "+l.spec.Singular, ""
+	if l.spec.GoesOn != nil {
+		goesOn = l.spec.GoesOn()
 	}
+	switch {
+	case l.none && l.spec.Empty != nil, l.text == "" && !l.problems && l.spec.Empty != nil:
+		return append([]string{""}, l.spec.Empty()...)
+	case l.none, l.text == "" && !l.problems:
+		return append([]string{""}, l.spec.EmptyText...)
+	case goesOn != "":
+		what = l.env.Paint(theme.Warn, goesOn)
+	case l.text == "":
+		what = l.env.Paint(theme.Good, "✓") + " " + cmp.Or(l.spec.NoProblem, what+" has a problem.") + "  z shows all"
+	case l.problems:
+		what += " with a problem matches /" + widget.Clean(l.text) + " (z shows all)."
+	default:
+		what += " matches /" + widget.Clean(l.text) + "."
+	}
+	lines := []string{"", " " + what}
+	if l.text != "" {
+		lines = append(lines, " esc clears the filter; terms: "+strings.Join(l.schema.Examples(), "  "))
+	}
+	return lines
+}
+
+// PartSearched says so of a search that has found nothing before its end.
+func PartSearched(part bool) string {
+	if part {
+		return "No match yet, and only a part was searched: G goes on."
+	}
+	return ""
 }
 
 // Gone says that the row under the cursor has left the data.

@@ -63,9 +63,12 @@ type Spec[R any] struct {
 	BelowTable    func(w, room int) []string
 	Preview       func(w, h int) []string
 	PreviewHeight func(w, h int) int
-	// EmptyText explains an empty installation. NoRows replaces all texts for an empty list.
+	// EmptyText or Empty explains a list without any row, NoProblem one without a problem. GoesOn says how far a
+	// search without a match has come, if it has not reached the end.
 	EmptyText []string
-	NoRows    func() []string
+	Empty     func() []string
+	NoProblem string
+	GoesOn    func() string
 
 	// Open opens a row. CursorMoved runs after every movement of the cursor.
 	Open        func(r *R) screen.Effect
@@ -74,10 +77,9 @@ type Spec[R any] struct {
 	Actions       func(r *R) (act.Menu, bool)
 	MarkedActions func(keys []string) act.Menu
 	Relations     func(r *R) (title string, list []screen.Relation)
-	// Export is a row for the clipboard and for files. Truncated says that there are more rows
-	// than the list has.
-	Export    func(r *R) screen.Thing
-	Truncated func() string
+	// Export is a row for the clipboard and for files. More reports whether more rows may match than were read.
+	Export func(r *R) screen.Thing
+	More   func() bool
 	// Completions replaces the values that fields offer.
 	Completions func(field string) []string
 }
@@ -109,6 +111,7 @@ type List[R any] struct {
 	order    screen.Order
 	problems bool
 	plain    bool // without its preview
+	none     bool // there is no row, whatever the filter
 	asked    int
 }
 
@@ -199,6 +202,7 @@ func (l *List[R]) Rebuild(asked bool) {
 	}
 	all := l.spec.Rows()
 	rows := all
+	l.none = l.spec.Database == nil && len(all) == 0
 	if l.spec.Database == nil {
 		rows = make([]R, 0, len(all))
 		for i := range all {
@@ -361,10 +365,10 @@ func (l *List[R]) Thing(row int) screen.Thing { return l.spec.Export(&l.rows[row
 
 // Beyond says which rows are missing; empty if none.
 func (l *List[R]) Beyond() string {
-	if l.spec.Truncated == nil {
+	if l.spec.More == nil || !l.spec.More() {
 		return ""
 	}
-	return l.spec.Truncated()
+	return "more " + l.spec.Plural + " may match than are read"
 }
 
 var (

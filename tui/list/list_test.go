@@ -109,8 +109,8 @@ func TestAListShowsProblemsOnly(t *testing.T) {
 	require.Equal(t, "ac", names(l))
 	require.NoError(t, l.SetFilter("b"))
 	require.Equal(t, []string{
-		"", " No pump with a problem matches /b.",
-		" esc clears the filter, z shows the rows without a problem",
+		"", " No pump with a problem matches /b (z shows all).",
+		" esc clears the filter; terms: pump:…  hours>2  age>10m  text  !not  a | b",
 	}, l.Render(80, 20), "the pump b is well")
 	l.Do(keymap.Problems)
 	require.Equal(t, "b", names(l))

@@ -2,7 +2,6 @@ package screen
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/tui/filter"
@@ -95,20 +94,6 @@ func StoreFilter[F any](into *F, convert func(*filter.Query) (F, error)) func(*f
 		}
 		return err
 	}
-}
-
-// NoMatch explains that a filter of the database matches no row.
-func NoMatch(what, text string, problems bool, schema filter.Schema) []string {
-	line := " No " + what + " matches /" + widget.Clean(text) + "."
-	if problems {
-		line = " No " + what + " with a problem matches /" + widget.Clean(text) + " (z shows all)."
-	}
-	return []string{"", line, " esc clears the filter; terms: " + strings.Join(schema.Examples(), "  ")}
-}
-
-// SearchGoesOn says of an empty list that its search has not reached the end.
-func (e *Env) SearchGoesOn() []string {
-	return []string{"", " " + e.Paint(theme.Warn, "No match yet, and only a part was searched: G goes on."), " esc clears the filter"}
 }
 
 // Distinct collects distinct values in their order.

@@ -5,10 +5,10 @@ import "strings"
 // Glyphs are the signs of states. Each is one cell wide.
 type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
-	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
+	Paused, Warning, Critical, Cursor                        string
 	// Rest is the cursor of a list without the focus.
-	Rest                                string
-	Ellipsis, Dot, Arrow, Frozen, Again string
+	Rest                      string
+	Dot, Arrow, Frozen, Again string
 	// Last is a worker that is chosen last.
 	Last string
 	// Beat is a minute with heartbeats.
@@ -25,8 +25,8 @@ type Glyphs struct {
 
 var glyphs = Glyphs{
 	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
-	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rest: "▸", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
-	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Last: "▽", Beat: "▏", Space: "\u2009",
+	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rest: "▸",
+	Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Last: "▽", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
 }

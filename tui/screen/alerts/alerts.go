@@ -144,8 +144,9 @@ func New(env *screen.Env) *Alerts {
 			return r.check != nil || r.alert.State == alerting.AlertFiring &&
 				r.alert.Severity != alerting.LevelInfo && r.state(env) == "open"
 		},
-		RowsChanged: v.listCleared,
-		Export:      thing,
+		RowsChanged: v.listCleared, Empty: v.calm,
+		NoProblem: "No warning or critical alert is open, except acknowledged and muted ones.",
+		Export:    thing,
 	})
 	v.past.Focus(false)
 	return v

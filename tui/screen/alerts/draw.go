@@ -47,7 +47,7 @@ func (v *Alerts) draw(w, h int) ([]string, place) {
 	recent := v.pastBlock(w, past)
 	room := max(2, rest-len(blocks)-len(recent))
 	at.firstHeight, at.pastHeight = min(room, max(v.Len()+2, 3)), past
-	lines = append(lines, v.list(a, w, at.firstHeight)...)
+	lines = append(lines, v.list(w, at.firstHeight)...)
 	lines = append(lines, blocks...)
 	if len(recent) > 0 {
 		at.past = len(lines) + 1
@@ -80,28 +80,22 @@ func (v *Alerts) share(w, rest int) (details, checks, past int) {
 }
 
 // list is the table, or the reason why it is empty.
-func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
-	e := v.env
+func (v *Alerts) list(w, h int) []string {
 	if v.Len() > 0 {
-		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
+		return widget.Fit(v.Table().Lines(w, h, v.env.Theme), w, h)
 	}
-	if v.Filter() != "" || v.Problems() {
-		text := "No open alert matches the filter; esc clears it."
-		switch {
-		case v.Filter() == "":
-			text = "No warning or critical alert is open, except acknowledged and muted ones; z shows all."
-		case v.Problems():
-			text = "No open alert with a problem matches the filter; esc clears it, z shows all."
-		}
-		return widget.Fit([]string{"", " " + e.Dim(text)}, w, h)
-	}
+	return widget.Fit(v.Nothing(), w, h)
+}
+
+// calm says that nothing needs attention.
+func (v *Alerts) calm() []string {
+	e := v.env
 	text := " " + e.Dim("Nothing that could be checked needs attention.")
-	if a.Evaluated {
+	if e.Data.Alerts.Evaluated {
 		sign, calm := e.Calm()
 		text = " " + sign + " " + e.Dim(calm)
 	}
-	rules := "Each rule whose condition holds is listed here: attune-executor alerts rules"
-	return widget.Fit([]string{"", text, " " + e.Dim(rules)}, w, h)
+	return []string{text, " " + e.Dim("Each rule whose condition holds is listed here: attune-executor alerts rules")}
 }
 
 // evaluation says who evaluated the rules, and when.

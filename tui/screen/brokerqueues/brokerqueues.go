@@ -180,7 +180,10 @@ func New(env *screen.Env) *Broker {
 		TieBreak:  func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
 		IsProblem: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
 		IsIdle:    func(r *row) bool { return r.state == "idle" },
-		Header:    v.head, Footer: v.foot, Preview: v.preview, NoRows: v.nothing,
+		Header:    v.head, Footer: v.foot, Preview: v.preview,
+		EmptyText: []string{
+			" The virtual host has no queue yet. A replica declares what it needs:", "   attune-executor serve",
+		},
 		Open: func(r *row) screen.Effect {
 			switch {
 			case named(r) == monitor.DeadLetterQueue:

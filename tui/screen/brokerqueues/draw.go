@@ -91,20 +91,6 @@ func (v *Broker) foot(w int) []string {
 	return v.env.CheckSummary(w, "topology.")
 }
 
-func (v *Broker) nothing() []string {
-	switch {
-	case v.Filter() != "":
-		return screen.NoMatch("queue", v.Filter(), v.Problems(), v.Schema())
-	case v.Problems():
-		all := v.env.Num(int64(len(v.env.Data.Broker.Queues)))
-		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + all}
-	default:
-		return []string{
-			"", " The virtual host has no queue yet. A replica declares what it needs:", "   attune-executor serve",
-		}
-	}
-}
-
 // preview shows the settings of the selected queue beside the checks of the wiring.
 func (v *Broker) preview(w, h int) []string {
 	e := v.env

@@ -57,12 +57,8 @@ func New(env *screen.Env) *DeadLetters {
 		Header:      v.header,
 		Actions:     func(*row) (act.Menu, bool) { return act.Menu{}, false },
 		Export:      func(r *row) screen.Thing { return r.export(*r.LedgerEntry) },
-		Truncated: func() string {
-			if v.more() != "" {
-				return "the ledger holds more"
-			}
-			return ""
-		},
+		More:        func() bool { return v.more() != "" },
+		NoProblem:   "No dead letter waits for a person.", Empty: v.emptyLines,
 	})
 	v.focus(false)
 	v.restart()

@@ -21,11 +21,11 @@ func (v *DeadLetters) Render(w, h int) []string {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
 	at := v.layout(w, h)
-	body := append([]string{""}, v.emptyLines(w)...)
+	body := v.Nothing
 	if v.Len() > 0 {
-		body = v.Table().Lines(w, at.table, e.Theme)
+		body = func() []string { return v.Table().Lines(w, at.table, e.Theme) }
 	}
-	lines := append(append(at.above, widget.Fit(body, w, at.table)...), at.below...)
+	lines := append(append(at.above, widget.Fit(body(), w, at.table)...), at.below...)
 	if at.chart > 0 {
 		lines = append(lines, v.chart(w, at.chart)...)
 	}
@@ -179,17 +179,11 @@ func (v *DeadLetters) chart(w, h int) []string {
 const comesHere = "A message that expires or is refused comes here, such as work that no worker took: " +
 	"docs/dead-letters.md"
 
-// emptyLines say why no dead letter is listed, and what to do.
-func (v *DeadLetters) emptyLines(w int) []string {
-	d, all := v.env.Data.DeadLetters, v.env.Num(int64(len(v.all)))
+// emptyLines say why there is no dead letter, and what to do.
+func (v *DeadLetters) emptyLines() []string {
+	d := v.env.Data.DeadLetters
 	var texts []string
 	switch {
-	case v.Problems() && v.Filter() != "" && len(v.all) > 0:
-		texts = []string{"No dead letter that waits for a person matches the filter; esc clears it, z shows all " + all + "."}
-	case v.Problems() && len(v.all) > 0:
-		texts = []string{"None of " + all + " waits for a person; z shows all."}
-	case v.Filter() != "" && len(v.all) > 0:
-		texts = []string{"None of " + all + " matches the filter; esc clears it."}
 	case d.DatabaseErr() != nil:
 		texts = []string{"Which dead letters the ledger has is not known: it could not be read."}
 	case d.Ledger == nil:
@@ -212,7 +206,7 @@ func (v *DeadLetters) emptyLines(w int) []string {
 	}
 	var lines []string
 	for _, text := range texts {
-		lines = append(lines, widget.Hang(" ", strings.TrimSpace(text), w-1)...)
+		lines = append(lines, widget.Hang(" ", text, v.env.Width-1)...)
 	}
 	return lines
 }

@@ -98,7 +98,16 @@ func New(env *screen.Env) *Executions {
 			Schema: filter.Executions, Sorts: true, Ask: screen.StoreFilter(&v.query, filter.ForExecutions),
 		},
 		Reset:  func() { v.pages.Forget(); v.search, env.Data.Executions = search{}, nil },
-		Footer: v.summary, NoRows: v.noRows,
+		Footer: v.summary,
+		EmptyText: []string{
+			" No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello",
+		},
+		GoesOn: func() string {
+			if v.search.bounded {
+				return "No match yet: " + v.search.text(env, v.firstEnd())
+			}
+			return ""
+		},
 		Preview: func(w, _ int) []string {
 			r := v.Current()
 			if r == nil {
@@ -298,25 +307,6 @@ func (v *Executions) RelatedExecution() (*monitor.Execution, bool) {
 func (v *Executions) Title() (left, right string) {
 	right = screen.ListTitle(v.firstEnd()+" first", v.Problems(), v.Filter())
 	return "Executions", right + v.env.Mark(screen.FeedExecutions)
-}
-
-func (v *Executions) noRows() []string {
-	var lines []string
-	switch {
-	case v.Filter() != "":
-		lines = screen.NoMatch("execution", v.Filter(), v.Problems(), filter.Executions)
-	case v.Problems():
-		lines = []string{"", " No execution has a problem. z shows all of them again."}
-	default:
-		return []string{
-			"", " No execution exists yet. Request one:",
-			"   attune-executor run core.echo -p message=hello",
-		}
-	}
-	if v.search.bounded {
-		lines[1] = " " + v.env.Paint(theme.Warn, "No match yet: "+v.search.text(v.env, v.firstEnd()))
-	}
-	return lines
 }
 
 func (v *Executions) summary(int) []string {

@@ -105,11 +105,16 @@ func New(env *screen.Env) *Inquiries {
 		},
 		Actions: func(*row) (act.Menu, bool) { return act.Menu{}, false },
 		Export:  func(i *row) screen.Thing { return export(i, *i) },
-		Truncated: func() string {
-			if d := env.Data.Inquiries; d != nil && (d.Next != "" || d.Bounded) {
-				return "more questions may match than are read"
-			}
-			return ""
+		More: func() bool {
+			d := env.Data.Inquiries
+			return d != nil && (d.Next != "" || d.Bounded)
+		},
+		GoesOn:    func() string { return list.PartSearched(v.next != "") },
+		NoProblem: "No question waits for long, is due soon, or timed out.",
+		EmptyText: []string{
+			" No question has been asked yet.",
+			" A task with the action core.ask asks a person, and its workflow goes on",
+			" from the answer: docs/inquiries.md",
 		},
 	})
 	return v

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -24,7 +23,7 @@ func (v *Inquiries) Render(w, h int) []string {
 	}
 	foot := v.foot(w)
 	if v.Len() == 0 {
-		return append(v.empty(), foot...)
+		return append(v.Nothing(), foot...)
 	}
 	tw, th, below := v.layout(w, h, len(foot))
 	lines := widget.Fit(v.Table().Lines(tw, th, e.Theme), tw, th)
@@ -74,30 +73,6 @@ func (v *Inquiries) foot(w int) []string {
 		lines = append(lines, e.Paint(theme.Warn, widget.Cut(fault, w)))
 	}
 	return lines
-}
-
-func (v *Inquiries) empty() []string {
-	if v.next != "" {
-		return v.env.SearchGoesOn()
-	}
-	switch open := v.env.Data.Inquiries.Open; {
-	case v.Filter() == "" && v.Problems():
-		return []string{
-			"", " No question has used up most of its time, waits for long, or timed out.",
-			" z shows all of them again.",
-		}
-	case v.Filter() == "":
-		return []string{
-			"", " No question has been asked yet.",
-			" A task with the action core.ask asks a person, and its workflow goes on",
-			" from the answer: docs/inquiries.md",
-		}
-	case open.Value > 0:
-		return append(screen.NoMatch("inquiry", v.Filter(), v.Problems(), filter.Inquiries),
-			" "+v.env.Count(open)+" waiting inquiries do not match.")
-	default:
-		return screen.NoMatch("inquiry", v.Filter(), v.Problems(), filter.Inquiries)
-	}
 }
 
 // detailLines describe one inquiry: the question, what fits as an answer, the answer, and who asks.

@@ -19,10 +19,8 @@ import (
 type Operations struct {
 	*list.List[row]
 
-	env     *screen.Env
-	records screen.Pages[monitor.AuditEntry]
-	// total counts the rows before filter and folding.
-	total    int
+	env      *screen.Env
+	records  screen.Pages[monitor.AuditEntry]
 	unfolded map[string]bool // by the key of the group
 	// further asks for the next page although the cursor is at the top: the filter left few rows.
 	further bool
@@ -53,11 +51,14 @@ func New(env *screen.Env) *Operations {
 			return effect
 		},
 		Export: v.export,
-		Truncated: func() string {
-			if v.records.Next() != 0 {
-				return "older acts are recorded; the newest are read"
+		More:   func() bool { return v.records.Next() != 0 },
+		GoesOn: func() string { return list.PartSearched(v.records.Next() != 0) },
+		Empty: func() []string {
+			next := "A opens the menu of the row under the cursor: queues, executions, workers."
+			if env.Locked != "" {
+				next = "Acting is disabled: " + widget.Clean(env.Locked) + "."
 			}
-			return ""
+			return []string{" No operator has acted on this installation yet.", " " + next}
 		},
 	})
 	return v
@@ -137,8 +138,10 @@ func (v *Operations) Leave() bool {
 // Render draws the view.
 func (v *Operations) Render(w, h int) []string {
 	switch {
+	case v.Len() == 0 && v.env.Data.Audit == nil:
+		return v.env.Missing(screen.FeedAudit, "the log of operations", w)
 	case v.Len() == 0:
-		return v.empty(w)
+		return v.Nothing()
 	case v.detail:
 		lines, _ := v.scroll.Shown(v.detailLines(w), h)
 		return lines
@@ -160,30 +163,6 @@ func tableHeight(h int) int {
 		return h
 	}
 	return h - min(9, h/2-1)
-}
-
-func (v *Operations) empty(w int) []string {
-	switch {
-	case v.env.Data.Audit == nil:
-		return v.env.Missing(screen.FeedAudit, "the log of operations", w)
-	case v.total > 0:
-		lines := []string{"", " None of the " + v.env.Num(int64(v.total)) + " acts that were read matches /" +
-			widget.Clean(v.Filter()) + "; esc clears it."}
-		if v.records.Next() != 0 {
-			lines = append(lines, " Older ones are recorded: G reads them.")
-		}
-		return lines
-	case v.env.Locked != "":
-		return []string{
-			"", " No operator has acted on this installation yet.",
-			" Acting is disabled: " + widget.Clean(v.env.Locked) + ".",
-		}
-	default:
-		return []string{
-			"", " No operator has acted on this installation yet.",
-			" A opens the menu of the row under the cursor: queues, executions, workers.",
-		}
-	}
 }
 
 // detailLines describe the row under the cursor.

@@ -102,7 +102,6 @@ func (v *Operations) build() []row {
 	for i := range rows {
 		rows[i].fillTexts()
 	}
-	v.total = len(rows)
 	return rows
 }
 

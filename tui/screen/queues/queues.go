@@ -131,12 +131,7 @@ func New(env *screen.Env) *Queues {
 			}}, screen.ActionRelations(r.ActionRef)...)
 		},
 		Export: func(r *row) screen.Thing { return screen.QueueThing(&r.Queue, r.Queue) },
-		Truncated: func() string {
-			if d := env.Data.Queues; d != nil && d.More {
-				return "there are more queues; the busiest are read"
-			}
-			return ""
-		},
+		More:   func() bool { return env.Data.Queues != nil && env.Data.Queues.More },
 	})
 	return v
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -59,7 +58,7 @@ func (v *Workflows) Render(w, h int) []string {
 	case e.Data.Workflows == nil && len(v.path) == 0:
 		return e.Missing(screen.FeedWorkflows, "the workflows", w)
 	case v.Len() == 0 && len(v.path) == 0:
-		return v.empty()
+		return v.Nothing()
 	case at.treeHeight == 0:
 		return v.listLines(w, h)
 	case at.list == 0:
@@ -157,21 +156,4 @@ func (v *Workflows) foot(w int) []string {
 		lines[i], sign = sign+part, "   "
 	}
 	return lines
-}
-
-func (v *Workflows) empty() []string {
-	switch {
-	case v.ended.Next() != 0:
-		return v.env.SearchGoesOn()
-	case v.Filter() == "" && !v.Problems():
-		return []string{
-			"", " No workflow has been started yet. A workflow is an action made of tasks; start one:",
-			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one.",
-		}
-	case v.Filter() == "":
-		return []string{
-			"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again.",
-		}
-	}
-	return screen.NoMatch("workflow", v.Filter(), v.Problems(), filter.Workflows)
 }

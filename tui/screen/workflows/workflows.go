@@ -74,11 +74,12 @@ func New(env *screen.Env) *Workflows {
 		Actions:       func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
 		MarkedActions: func(keys []string) act.Menu { return act.ForMarked("workflow", screen.Targets(keys)) },
 		Export:        func(w *row) screen.Thing { return export(w, *w) },
-		Truncated: func() string {
-			if d := env.Data.Workflows; d != nil && (v.more() || d.Bounded) {
-				return "more workflows may match than are read"
-			}
-			return ""
+		More:          func() bool { return v.more() || env.Data.Workflows != nil && env.Data.Workflows.Bounded },
+		GoesOn:        func() string { return list.PartSearched(v.ended.Next() != 0) },
+		NoProblem:     "No workflow has failed, is paused, or has a task that failed.",
+		EmptyText: []string{
+			" No workflow has been started yet. A workflow is an action made of tasks; start one:",
+			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one.",
 		},
 	})
 	v.tree = tree{env: env, table: widget.NewTable(nil), folded: map[string]bool{}, charted: v.wide}
