@@ -81,7 +81,7 @@ func executionsPage(w *page, list *monitor.Executions) {
 		col("ACTION", func(e *monitor.Execution) any { return e.ActionRef }),
 		col("STATUS", func(e *monitor.Execution) any { return e.Status }),
 		col("WORKER", func(e *monitor.Execution) any { return monitor.WorkerName(e.WorkerID, e.WorkerName) }),
-		col("ATTEMPT", func(e *monitor.Execution) any { return e.Try() }),
+		col("TRY", func(e *monitor.Execution) any { return e.Try() }),
 		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
 		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
 		col("REASON", func(e *monitor.Execution) any { return e.Why() }))

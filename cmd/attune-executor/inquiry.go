@@ -141,7 +141,7 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 		col("LEFT", leftText),
 		col("FOR", func(one *monitor.Inquiry) any { return one.For() }),
 		flexible("ASKED BY", func(one *monitor.Inquiry) any { return one.AskedBy() }),
-		flexible("PROMPT", func(one *monitor.Inquiry) any { return one.Prompt }),
+		flexible("QUESTION", func(one *monitor.Inquiry) any { return one.Prompt }),
 	}
 	if open {
 		columns = slices.Delete(columns, 1, 2)

@@ -107,7 +107,7 @@ func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 			return *q.Limit
 		}),
 		col("FROM", func(q *monitor.Queue) any { return dash(q.LimitFrom.String()) }),
-		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, list.At) }),
+		col("HEAD", func(q *monitor.Queue) any { return ageText(q.Oldest, list.At) }),
 		col("STATE", func(q *monitor.Queue) any { return q.State() }))
 	if list.More {
 		w.row("more: raise --limit")

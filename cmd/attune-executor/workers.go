@@ -99,13 +99,13 @@ func noWorker(which string) error {
 func workersPage(w *page, all workersView) {
 	table(w, "", all.views,
 		col("ID", func(v *workerView) any { return v.ID }),
-		col("NAME", func(v *workerView) any { return v.Name }),
+		col("WORKER", func(v *workerView) any { return v.Name }),
 		col("HEALTH", func(v *workerView) any { return v.Health }),
 		col("HEARTBEAT", func(v *workerView) any { return v.age() }),
-		col("LOAD", func(v *workerView) any { return v.load() }),
+		col("SLOTS", func(v *workerView) any { return v.load() }),
 		col("QUEUE", func(v *workerView) any { return v.queue() }),
 		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
-		col("NOTE", func(v *workerView) any { return v.note(all.At) }))
+		col("NOTE", func(v *workerView) any { return dash(v.Note(v.seen)) }))
 	if all.More {
 		w.row("there are more workers than this list holds")
 	}
@@ -116,10 +116,13 @@ type workerView struct {
 	monitor.Worker
 	Health       monitor.WorkerHealth `json:"health"`
 	HeartbeatAge *float64             `json:"heartbeat_age_seconds"`
+
+	seen monitor.Assessment
 }
 
 func viewWorker(worker monitor.Worker, all *monitor.Workers) workerView {
-	view := workerView{Worker: worker, Health: worker.Health(all.At, all.StaleAfter)}
+	seen := worker.Assess(all.At, all.StaleAfter, nil)
+	view := workerView{Worker: worker, Health: seen.Health, seen: seen}
 	if worker.Heartbeat != nil {
 		age := all.At.Sub(*worker.Heartbeat).Seconds()
 		view.HeartbeatAge = &age
@@ -136,41 +139,6 @@ func (v workerView) age() string {
 
 func (v workerView) load() string {
 	return cmp.Or(opt(v.Assigned), "?") + "/" + cmp.Or(opt(v.Capacity), "?")
-}
-
-// note is the reason why a worker gets no executions.
-func (v workerView) note(at time.Time) string {
-	if v.Restarts >= monitor.ManyRestarts {
-		return monitor.RestartText(v.Restarts, v.Abandoned)
-	}
-	switch v.Health {
-	case monitor.WorkerSuspect:
-		return "for " + short(at.Sub(*v.SuspectSince)) + ": " + dash(v.SuspectReason)
-	case monitor.WorkerCordoned:
-		return dash(v.CordonReason)
-	case monitor.WorkerUnhealthy, monitor.WorkerDegraded:
-		return dash(v.Probe.HealthReason)
-	case monitor.WorkerDeaf:
-		return "its queue has no consumer"
-	case monitor.WorkerDraining:
-		return "takes no more work"
-	case monitor.WorkerInactive:
-		return dash(v.Unable())
-	}
-	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= notedSkew {
-		return "-"
-	}
-	return "clock " + ahead(*v.Probe.Skew)
-}
-
-// notedSkew is the clock skew from which the list notes it.
-const notedSkew = 5 * time.Second
-
-func ahead(d time.Duration) string {
-	if d < 0 {
-		return short(-d) + " behind"
-	}
-	return short(d) + " ahead"
 }
 
 // queue is the depth of the worker's queue, with its state.
@@ -219,7 +187,7 @@ func probePage(w *page, p *monitor.WorkerProbe) {
 	switch {
 	case p.Skew == nil:
 	case p.Skew.Abs() >= time.Second:
-		w.fact("clock", ahead(*p.Skew)+" the database's")
+		w.fact("clock", monitor.SkewText(*p.Skew)+" the database's")
 	default:
 		w.fact("clock", "as the database's")
 	}

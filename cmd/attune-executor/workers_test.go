@@ -19,7 +19,7 @@ func TestASuspectedWorkerIsNotCalledActive(t *testing.T) {
 		ID: 7, Name: "mute", Status: "active", Heartbeat: &at, SuspectSince: &since, SuspectReason: "its queue is gone",
 	}, &monitor.Workers{Reading: monitor.Reading{At: at}, StaleAfter: time.Minute})
 	require.Equal(t, monitor.WorkerSuspect, v.Health)
-	require.Equal(t, "for 2m0s: its queue is gone", v.note(at))
+	require.Equal(t, "its queue is gone", v.Note(v.seen))
 	var text page
 	workerPage(&text, v)
 	require.Regexp(t, `health\s+suspect`, text.String())
@@ -47,11 +47,11 @@ func TestWorkersAreShownWithTheirProbes(t *testing.T) {
 	}
 	v := seen(func(p *monitor.WorkerProbe) { p.Health, p.HealthReason = "unhealthy", "12 failures in a row" })
 	require.Equal(t, monitor.WorkerUnhealthy, v.Health)
-	require.Equal(t, "12 failures in a row", v.note(at))
+	require.Equal(t, "12 failures in a row", v.Note(v.seen))
 	require.Equal(t, "7", v.queue())
 	line := strings.Join([]string{
 		"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(),
-		strings.Join(v.Runtimes, ","), v.note(at),
+		strings.Join(v.Runtimes, ","), v.Note(v.seen),
 	}, "  ")
 	require.LessOrEqual(t, len(line), 80)
 	var text page
@@ -69,8 +69,8 @@ func TestWorkersAreShownWithTheirProbes(t *testing.T) {
 	v.Registered = v.Probe.At.Add(-8 * time.Second)
 	require.Equal(t, "7", v.queue(), "the broker may not have counted the consumer of a worker that has just started")
 	v.Assigned = nil
-	v.Health = monitor.WorkerActive
-	require.Equal(t, "clock 1h0m0s behind", v.note(at))
+	v.seen.Health = monitor.WorkerActive
+	require.Equal(t, "clock 1h0m0s behind", v.Note(v.seen))
 	text.Reset()
 	workerPage(&text, v)
 	require.Regexp(t, `endpoint\s+says 500`, text.String())

@@ -59,7 +59,7 @@ func workflowsPage(w *page, list *monitor.Workflows) {
 	table(w, "no workflow matches", list.List,
 		col("ID", func(one *monitor.Workflow) any { return one.Execution }),
 		col("ACTION", func(one *monitor.Workflow) any { return one.ActionRef }),
-		col("STATUS", func(one *monitor.Workflow) any { return workflowStatus(one) }),
+		col("STATUS", func(one *monitor.Workflow) any { return one.State() }),
 		col("TASKS", func(one *monitor.Workflow) any { return tasksText(one) }),
 		col("AGE", func(one *monitor.Workflow) any { return short(list.At.Sub(one.Created)) }),
 		col("TOOK", func(one *monitor.Workflow) any { return spanText(one.StartedAt, one.FinishedAt) }),
@@ -78,21 +78,12 @@ func workflowsPage(w *page, list *monitor.Workflows) {
 	w.more(list.Next, list.Bounded)
 }
 
-func workflowStatus(one *monitor.Workflow) string {
-	if (one.Paused || one.PausedAbove != 0) && one.FinishedAt == nil {
-		return one.Status + ", paused"
-	}
-	return one.Status
-}
-
 // tasksText counts the ended tasks.
 func tasksText(one *monitor.Workflow) string {
-	n := one.Tasks
-	text := fmt.Sprintf("%d/%d", n.Completed+n.Failed+n.Skipped, n.Total)
-	if n.Failed > 0 {
-		text += fmt.Sprintf(" (%d failed)", n.Failed)
+	if n := one.Tasks; n.Failed > 0 {
+		return fmt.Sprintf("%s (%d failed)", n.Ended(), n.Failed)
 	}
-	return text
+	return one.Tasks.Ended()
 }
 
 // workflowError explains an error about a workflow, with its exit code.
@@ -197,7 +188,7 @@ func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options wo
 func workflowFacts(w *page, d *monitor.WorkflowDetail) {
 	w.row("workflow", d.Execution)
 	w.row("action", d.ActionRef)
-	w.row("status", workflowStatus(&d.Workflow))
+	w.row("status", d.State())
 	if d.Paused && d.FinishedAt == nil {
 		w.fact("paused", d.PauseReason)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -178,6 +179,48 @@ func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 	return w.Assess(now, staleAfter, nil).Health
 }
 
+// notedSkew is the skew of a worker's clock from which its note names it.
+const notedSkew = 5 * time.Second
+
+// SkewText says how far a clock is ahead or behind.
+func SkewText(d time.Duration) string {
+	text := d.Abs().Round(time.Second).String()
+	if d < 0 {
+		return text + " behind"
+	}
+	return text + " ahead"
+}
+
+// Note is the reason of a worker's health in a list, and that it restarts again and again; empty if all is well.
+func (w *Worker) Note(v Assessment) (note string) {
+	switch v.Health {
+	case WorkerStale:
+		if note = v.Why; w.Heartbeat != nil {
+			note = fmt.Sprintf("hb stale, %d assigned", *cmp.Or(w.Assigned, new(int64)))
+		}
+	case WorkerDeaf:
+		note = "its queue has no consumer"
+	case WorkerSuspect:
+		note = cmp.Or(w.SuspectReason, v.Why)
+	case WorkerDraining:
+		note = "takes no more work"
+	case WorkerInactive:
+		note = w.Unable()
+	case WorkerBusy:
+		note = "at capacity"
+	case WorkerActive:
+		if p := w.Probe; p != nil && p.Skew != nil && p.Skew.Abs() > notedSkew {
+			note = "clock " + SkewText(*p.Skew)
+		}
+	default:
+		note = v.Why
+	}
+	if w.Restarts < ManyRestarts {
+		return note
+	}
+	return strings.TrimSuffix(RestartText(w.Restarts, w.Abandoned)+"; "+note, "; ")
+}
+
 // WorkerTotals sums up workers. Each counts in Total and in one other number.
 type WorkerTotals struct {
 	Total  int64 `json:"total"`
@@ -249,7 +292,7 @@ type Executions struct {
 }
 
 // Try is the number of the attempt, counted from 1.
-func (e *Execution) Try() int64 { return e.RetryCount + 1 }
+func (e *Execution) Try() string { return Tries(e.RetryCount, e.MaxRetries) }
 
 // Why is the reason in a list, after the execution that repeats this one.
 func (e *Execution) Why() string {

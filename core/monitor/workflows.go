@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
@@ -31,6 +32,23 @@ type Workflow struct {
 	Created    time.Time  `json:"created"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
+}
+
+// State is the status, or that an open workflow is paused.
+func (w *Workflow) State() string {
+	if (w.Paused || w.PausedAbove != 0) && !lifecycle.Status(w.Status).Terminal() {
+		return WorkflowPaused
+	}
+	return w.Status
+}
+
+// Ended is how many tasks have ended, and of how many.
+func (n *WorkflowCounts) Ended() string {
+	total := "--"
+	if n.Total > 0 {
+		total = strconv.FormatInt(n.Total, 10)
+	}
+	return strconv.FormatInt(n.Completed+n.Failed+n.Skipped, 10) + "/" + total
 }
 
 // WorkflowCounts counts tasks.

@@ -66,8 +66,8 @@ func (x *Execution) above(d *monitor.ExecutionDetail, w, h int) (lines []string,
 }
 
 func (x *Execution) headline(d *monitor.ExecutionDetail, rest string) string {
-	return " " + x.env.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " +
-		monitor.Tries(d.RetryCount, d.MaxRetries) + "   " + rest
+	return " " + x.env.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + d.Try() +
+		"   " + rest
 }
 
 func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {

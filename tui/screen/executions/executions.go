@@ -66,7 +66,7 @@ var fields = []list.Field[row]{
 	list.Text("WORKER", 17, func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }).Middle().
 		Priority(2),
 	list.Lasts("FOR", 7, (*screen.Env).Lasted),
-	list.Text("TRY", 4, func(r *row) string { return monitor.Tries(r.RetryCount, r.MaxRetries) }).Right().Priority(1),
+	list.Text("TRY", 4, (*row).Try).Right().Priority(1),
 	list.Text("CREATED", 8, func(r *row) string { return screen.TimeOfDay(r.Created) }).Dim().Priority(3),
 	list.Text("REASON", 34, (*row).Why).Dim().Priority(4),
 	list.Text(paramsColumn, 30, func(r *row) string { return r.Params }).Dim().Share(40).Priority(6),

@@ -4,6 +4,7 @@ package queue
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/explain"
@@ -114,16 +115,8 @@ func (q *Queue) Title() (left, right string) {
 
 // state is the state of the queue as one word.
 func state(d *explain.QueueDetail) string {
-	switch {
-	case d.Paused:
-		return "paused"
-	case d.Blocked != "":
-		return "blocked"
-	case d.Full():
-		return "full"
-	default:
-		return "open"
-	}
+	word, _, _ := strings.Cut(d.State(), ":")
+	return word
 }
 
 // current is the detail of the shown queue; nil until it was read.

@@ -108,7 +108,7 @@ func (q *Queue) head(d *explain.QueueDetail, w int) []string {
 	e := q.env
 	word := state(d)
 	look := e.Theme.Of(map[string]string{
-		"paused": "paused", "blocked": "warning", "full": "busy", "open": "active",
+		"paused": "paused", "blocked": "warning", "full": "busy", "open": "active", "idle": "idle",
 	}[word])
 	lines := widget.Hang(" "+e.Look(look, " "+word)+"  ", q.state, w-1)
 	limit := "no limit"

@@ -157,10 +157,7 @@ func probe(e *screen.Env, p *monitor.WorkerProbe) string {
 		text += "  unstarted " + e.AgeOf(p.Oldest)
 	}
 	if p.Skew != nil && p.Skew.Abs() >= time.Second {
-		clock := "clock " + widget.Age(p.Skew.Abs()) + " behind"
-		if *p.Skew > 0 {
-			clock = "clock " + widget.Age(p.Skew.Abs()) + " ahead"
-		}
+		clock := "clock " + monitor.SkewText(*p.Skew)
 		if p.Skew.Abs() > skewLimit {
 			clock = e.Paint(theme.Warn, clock)
 		}

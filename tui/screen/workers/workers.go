@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/act"
@@ -50,7 +49,7 @@ var fields = []list.Field[row]{
 	list.Text("WORKER", 18, named).Grow().Middle().Sort(2, "name").
 		Term("worker", "its name or id; a star stands for anything").
 		Also(func(r *row) string { return strconv.FormatInt(r.ID, 10) }),
-	list.Text("STATUS", 9, status).Watch().
+	list.Text("HEALTH", 9, status).Watch().
 		In(func(e *screen.Env, r *row) theme.Role { return e.Theme.Of(string(r.Seen.Health)).Role }).
 		Term("status", "its health", "active", "busy", "stale", "deaf", "suspect", "unhealthy", "degraded", "draining",
 			"cordoned", "inactive").Kind(filter.Word),
@@ -153,42 +152,6 @@ func done(e *screen.Env, r *row) widget.Cell {
 	return widget.Cell{Text: text}
 }
 
-// note says that a worker restarts again and again, and explains its health.
-func note(r *row) string {
-	health := healthNote(r)
-	if r.Restarts < monitor.ManyRestarts {
-		return health
-	}
-	return strings.TrimSuffix(monitor.RestartText(r.Restarts, r.Abandoned)+"; "+health, "; ")
-}
-
-func healthNote(r *row) string {
-	switch why := r.Seen.Why; r.Seen.Health {
-	case monitor.WorkerStale:
-		switch {
-		case r.Orphan:
-			return "queue without worker row"
-		case r.Heartbeat != nil:
-			return fmt.Sprintf("hb stale, %d assigned", max(0, assigned(r)))
-		}
-		return why
-	case monitor.WorkerDeaf:
-		return "consumes nothing"
-	case monitor.WorkerUnhealthy:
-		return strings.TrimSpace("no new work: " + why)
-	case monitor.WorkerDegraded:
-		return strings.TrimSpace("used last: " + why)
-	case monitor.WorkerSuspect:
-		return why
-	case monitor.WorkerCordoned:
-		return strings.TrimSpace("cordoned " + r.CordonReason)
-	case monitor.WorkerBusy:
-		return "at capacity"
-	default:
-		return ""
-	}
-}
-
 // New makes the view.
 func New(env *screen.Env) *Workers {
 	v := &Workers{env: env, pane: worker.NewPreview(env)}
@@ -246,8 +209,10 @@ func (v *Workers) rows() []row {
 	rows := make([]row, 0, len(d.List))
 	queues := v.env.Data.Broker.WorkerQueues()
 	add := func(j worker.Assessed) {
-		r := row{Assessed: j}
-		r.note = note(&r)
+		r := row{Assessed: j, note: "queue without worker row"}
+		if !j.Orphan {
+			r.note = j.Note(j.Seen)
+		}
 		rows = append(rows, r)
 	}
 	for i := range d.List {

@@ -94,7 +94,7 @@ func (v *Workflows) listLines(w, h int) []string {
 func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	e := v.env
 	name := strconv.FormatInt(d.Execution, 10) + " " + widget.CutMiddle(widget.Clean(d.ActionRef), 40)
-	text := e.Paint(theme.Strong, name) + "  " + e.State(state(&d.Workflow))
+	text := e.Paint(theme.Strong, name) + "  " + e.State(d.State())
 	switch {
 	case d.Paused && d.PauseReason != "":
 		text += " " + widget.Clean(d.PauseReason)
@@ -104,7 +104,7 @@ func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	if d.Within != nil {
 		text += e.Dim("  task " + widget.Clean(d.Within.Task) + " of " + strconv.FormatInt(d.Within.Execution, 10))
 	}
-	return widget.Spread(text, tasks(&d.Workflow)+" tasks "+e.Mark(screen.FeedWorkflow), w)
+	return widget.Spread(text, d.Tasks.Ended()+" tasks "+e.Mark(screen.FeedWorkflow), w)
 }
 
 // treeHead is what stands above the table of the tree; nil until the workflow was read.

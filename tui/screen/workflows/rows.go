@@ -20,8 +20,8 @@ var fields = []list.Field[row]{
 	list.Text("EXEC", 9, key).Right(),
 	list.Text("WORKFLOW", 18, func(w *row) string { return w.ActionRef }).Grow().Middle().
 		Term("action", "").Sort(4, "name"),
-	list.State("STATUS", 11, state).SortBy(1, "running first", list.Ascending(terminal)),
-	list.Text("TASKS", 7, tasks).Right().SortBy(5, "tasks done", list.Descending(share)),
+	list.State("STATUS", 11, (*row).State).SortBy(1, "running first", list.Ascending(terminal)),
+	list.Text("TASKS", 7, func(w *row) string { return w.Tasks.Ended() }).Right().SortBy(5, "tasks done", list.Descending(share)),
 	list.Draw("PROGRESS", progressWidth, progress).Priority(1),
 	list.Lasts("FOR", 7, duration).Sort(3, "for"),
 	list.Text("NOW", 20, func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }).Dim().Priority(2).
@@ -32,29 +32,12 @@ var fields = []list.Field[row]{
 
 func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
 
-// state is the status, or paused.
-func state(w *row) string {
-	if (w.Paused || w.PausedAbove != 0) && terminal(w) == 0 {
-		return "paused"
-	}
-	return w.Status
-}
-
 // terminal is 1 for an ended workflow and 0 for an open one.
 func terminal(w *row) int {
 	if lifecycle.Status(w.Status).Terminal() {
 		return 1
 	}
 	return 0
-}
-
-// tasks is the number of finished tasks, of how many.
-func tasks(w *row) string {
-	total := widget.Unknown
-	if w.Tasks.Total > 0 {
-		total = strconv.FormatInt(w.Tasks.Total, 10)
-	}
-	return strconv.FormatInt(w.Tasks.Completed+w.Tasks.Skipped, 10) + "/" + total
 }
 
 // share is the finished part of the tasks. A completed workflow is finished, although it never
