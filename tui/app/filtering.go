@@ -119,10 +119,7 @@ func (o *filterLine) complete(m *Model, forward bool) {
 	text, caret := o.input.Value(), o.input.Caret()
 	if len(o.offers.Offers) == 0 {
 		c := filter.Complete(q.Schema(), text, caret, func(field string) []string {
-			var known screen.Distinct
-			known.Add(q.Known(field)...)
-			known.Add(m.env.Data.Names(field)...)
-			return known.List()
+			return append(q.Known(field), m.env.Data.Names(field)...)
 		})
 		if len(c.Offers) == 0 {
 			return

@@ -24,6 +24,8 @@ type Field[R any] struct {
 	texts  func(e *screen.Env, r *R) []string
 	also   func(r *R) string
 	number func(e *screen.Env, r *R) (float64, bool)
+	// complete is true for texts that tab completes although a part of them matches.
+	complete bool
 	// sort has a name if it is a sort order.
 	sort order[R]
 }
@@ -193,6 +195,9 @@ func (f Field[R]) Texts(texts func(e *screen.Env, r *R) []string) Field[R] { f.t
 
 // Also is compared too, but never completed.
 func (f Field[R]) Also(text func(r *R) string) Field[R] { f.also = text; return f }
+
+// Completed has tab complete the texts of a term that is not of the kind Text.
+func (f Field[R]) Completed() Field[R] { f.complete = true; return f }
 
 // Known replaces the number that the term is compared with; false if it is unknown.
 func (f Field[R]) Known(number func(r *R) (float64, bool)) Field[R] {

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/tui/filter"
-	"github.com/attune-go/attune/tui/screen"
 )
 
 // Passes reports whether a row matches the filter and, in the problems-only mode, is a problem.
@@ -58,24 +57,21 @@ func (l *List[R]) Schema() filter.Schema { return l.schema }
 // Live reports whether filtering needs no read, so that it can follow every key.
 func (l *List[R]) Live() bool { return l.spec.Database == nil }
 
-// Known lists values of a field for completion.
+// Known lists values of a field for completion, some more than once.
 func (l *List[R]) Known(field string) []string {
-	if l.spec.Completions != nil {
-		return l.spec.Completions(field)
-	}
 	f := l.terms[field]
-	if f == nil || f.texts == nil || f.term.Kind != filter.Text {
-		return nil
-	}
-	if !l.spec.Loaded() {
+	if f == nil || f.texts == nil || f.term.Kind != filter.Text && !f.complete || !l.spec.Loaded() {
 		return nil
 	}
 	rows := l.spec.Rows()
-	var known screen.Distinct
-	for i := range rows {
-		known.Add(f.texts(l.env, &rows[i])...)
+	if l.spec.Others != nil {
+		rows = append(rows, l.spec.Others()...)
 	}
-	return known.List()
+	var known []string
+	for i := range rows {
+		known = append(known, f.texts(l.env, &rows[i])...)
+	}
+	return known
 }
 
 // Filter is the text of the filter.

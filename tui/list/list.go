@@ -80,8 +80,8 @@ type Spec[R any] struct {
 	// Export is a row for the clipboard and for files. More reports whether more rows may match than were read.
 	Export func(r *R) screen.Thing
 	More   func() bool
-	// Completions replaces the values that fields offer.
-	Completions func(field string) []string
+	// Others are rows that are not listed, but whose texts complete a filter.
+	Others func() []R
 }
 
 // Database describes a list whose filter the database applies.

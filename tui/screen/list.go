@@ -96,29 +96,6 @@ func StoreFilter[F any](into *F, convert func(*filter.Query) (F, error)) func(*f
 	}
 }
 
-// Distinct collects distinct values in their order.
-type Distinct struct {
-	list []string
-	seen map[string]bool
-}
-
-// Add adds the non-empty values.
-func (d *Distinct) Add(values ...string) {
-	for _, v := range values {
-		if v == "" || d.seen[v] {
-			continue
-		}
-		if d.seen == nil {
-			d.seen = map[string]bool{}
-		}
-		d.seen[v] = true
-		d.list = append(d.list, v)
-	}
-}
-
-// List is the values.
-func (d *Distinct) List() []string { return d.list }
-
 // RowSearch is a search in the rows of a table, for views without a filter. A screen embeds it.
 type RowSearch struct{ query string }
 

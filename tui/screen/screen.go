@@ -242,20 +242,20 @@ type Data struct {
 	attention    attention
 }
 
-// Names lists the known values of a field that many views filter by: the actions with a queue, or the workers.
+// Names lists known values of a field that many views filter by: the actions with a queue, or the workers.
 func (d *Data) Names(field string) []string {
-	var names Distinct
+	var names []string
 	switch {
 	case field == "action" && d.Queues != nil:
 		for i := range d.Queues.List {
-			names.Add(d.Queues.List[i].ActionRef)
+			names = append(names, d.Queues.List[i].ActionRef)
 		}
 	case field == "worker" && d.Workers != nil:
 		for i := range d.Workers.List {
-			names.Add(d.Workers.List[i].Name)
+			names = append(names, d.Workers.List[i].Name)
 		}
 	}
-	return names.List()
+	return names
 }
 
 // NewData makes an empty store.

@@ -83,7 +83,7 @@ var fields = []list.Field[row]{
 				return r.check.Objects
 			}
 			return []string{r.target}
-		}).Term("target", "its target").Kind(filter.Within),
+		}).Term("target", "its target").Kind(filter.Within).Completed(),
 	list.Draw("TREND", trendWidth, func(e *screen.Env, r *row) widget.Cell {
 		if r.alert == nil {
 			return widget.Cell{Text: "-"}
@@ -137,7 +137,7 @@ func New(env *screen.Env) *Alerts {
 			}
 			return ""
 		},
-		Loaded: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Completions: v.known,
+		Loaded: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Others: v.others,
 		SearchTexts: func(r *row) []string { return []string{r.rule, r.text, r.target} },
 		Key:         keyOf,
 		IsProblem: func(r *row) bool {
@@ -293,26 +293,17 @@ func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 	return screen.Effect{Handled: true, Note: note}
 }
 
-// known lists the values of a field among all alerts and checks, whatever the filter.
-func (v *Alerts) known(field string) []string {
-	var known screen.Distinct
-	add := func(r row, measure, target string) {
-		known.Add(map[string]string{
-			"rule": r.rule, "view": string(r.leads().Open.View), "measure": measure, "target": target,
-		}[field])
+// others are the cleared alerts and the checks that are well.
+func (v *Alerts) others() (rows []row) {
+	for i := range v.env.Data.Alerts.Recent {
+		rows = append(rows, alertRow(&v.env.Data.Alerts.Recent[i]))
 	}
-	d := v.env.Data
-	if d.Alerts != nil {
-		for _, a := range slices.Concat(d.Alerts.Open, d.Alerts.Recent) {
-			add(alertRow(&a), a.Measure, a.Target)
+	if c := v.env.Data.Checks; c != nil {
+		for i := range c.List {
+			rows = append(rows, checkRow(&c.List[i]))
 		}
 	}
-	if d.Checks != nil {
-		for i := range d.Checks.List {
-			add(checkRow(&d.Checks.List[i]), "", "")
-		}
-	}
-	return known.List()
+	return rows
 }
 
 // Relations lead from the selected alert or check to related items.

@@ -62,7 +62,8 @@ var fields = []list.Field[row]{
 		}
 		return e.StateCell(r.Status)
 	}),
-	list.Text("ACTION", 21, func(r *row) string { return r.ActionRef }).Grow().Middle(),
+	list.Text("ACTION", 21, func(r *row) string { return r.ActionRef }).Grow().Middle().Term("action", ""),
+	list.Term("worker", "", func(r *row) string { return r.WorkerName }),
 	list.Text("WORKER", 17, func(r *row) string { return monitor.WorkerName(r.WorkerID, r.WorkerName) }).Middle().
 		Priority(2),
 	list.Lasts("FOR", 7, (*screen.Env).Lasted),
@@ -93,7 +94,7 @@ func New(env *screen.Env) *Executions {
 			return feeds
 		},
 		Loaded: func() bool { return env.Data.Executions != nil }, Rows: func() []row { return v.pages.Rows() },
-		Fields: fields, Key: key, Completions: v.completions,
+		Fields: fields, Key: key,
 		Database: &list.Database{
 			Schema: filter.Executions, Sorts: true, Ask: screen.StoreFilter(&v.query, filter.ForExecutions),
 		},
@@ -280,21 +281,6 @@ func (v *Executions) Do(action keymap.Action) screen.Effect {
 		}
 	}
 	return v.List.Do(action)
-}
-
-// completions lists the values of a field among the readings.
-func (v *Executions) completions(field string) []string {
-	var known screen.Distinct
-	rows := v.VisibleRows()
-	for i := range rows {
-		switch field {
-		case "action":
-			known.Add(rows[i].ActionRef)
-		case "worker":
-			known.Add(rows[i].WorkerName)
-		}
-	}
-	return known.List()
 }
 
 // RelatedExecution is the execution under the cursor.
