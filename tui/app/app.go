@@ -375,11 +375,15 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 
 // resizeBody fits the open view into the window.
 func (m *Model) resizeBody() {
-	s, ok := m.screen().(screen.Resizable)
-	if !ok || m.tooSmall() || m.neverAnswered() {
+	if m.tooSmall() || m.neverAnswered() {
 		return
 	}
-	s.SetSize(m.width, m.bodyHeight())
+	if s, ok := m.screen().(screen.Placed); ok {
+		s.Places(m.width, m.bodyHeight()).Fit()
+	}
+	if s, ok := m.screen().(screen.Resizable); ok {
+		s.SetSize(m.width, m.bodyHeight())
+	}
 }
 
 // Wait waits at most the given time for running operations. They end soon after the context of the dashboard.

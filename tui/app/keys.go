@@ -340,8 +340,14 @@ func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
 }
 
 func (m *Model) point(y int) tea.Cmd {
-	s, ok := m.screen().(screen.Selectable)
-	if !ok || !s.Select(y-topLines) {
+	selected := false
+	switch s := m.screen().(type) {
+	case screen.Placed:
+		selected = s.Places(m.width, m.bodyHeight()).Select(y - topLines)
+	case screen.Selectable:
+		selected = s.Select(y - topLines)
+	}
+	if !selected {
 		return nil
 	}
 	again := m.clicked == y && m.env.Clock.Sub(m.clickedAt) < doubleClick

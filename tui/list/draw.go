@@ -72,12 +72,13 @@ func (l *List[R]) around(w, h int) (head, foot []string, preview, table int) {
 	return head, foot, preview, max(2, h-len(head)-preview-len(foot))
 }
 
-// SetSize fits the table into a body of w by h cells.
-func (l *List[R]) SetSize(w, h int) {
-	if l.spec.Loaded() {
-		_, _, _, room := l.around(w, h)
-		l.table.SetSize(w, room)
+// Places is where the table is drawn.
+func (l *List[R]) Places(w, h int) screen.Places {
+	if !l.spec.Loaded() {
+		return nil
 	}
+	head, _, _, room := l.around(w, h)
+	return screen.Places{{Table: l.table, Top: len(head), W: w, H: room}}
 }
 
 // Nothing says why the list is empty, and how to see more.

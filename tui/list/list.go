@@ -274,14 +274,6 @@ func (l *List[R]) SetOrder(order screen.Order) {
 	l.Rebuild(true)
 }
 
-// Select moves the cursor to a line of the body.
-func (l *List[R]) Select(line int) bool {
-	if l.spec.Header != nil {
-		line -= len(l.spec.Header(l.env.Width))
-	}
-	return l.table.Select(line - 1)
-}
-
 // Do carries out an action.
 func (l *List[R]) Do(action keymap.Action) screen.Effect {
 	effect := screen.Effect{Handled: true}
@@ -374,8 +366,7 @@ func (l *List[R]) Beyond() string {
 var (
 	_ screen.Queryable  = (*List[struct{}])(nil)
 	_ screen.Sortable   = (*List[struct{}])(nil)
-	_ screen.Selectable = (*List[struct{}])(nil)
-	_ screen.Resizable  = (*List[struct{}])(nil)
+	_ screen.Placed     = (*List[struct{}])(nil)
 	_ screen.Taker      = (*List[struct{}])(nil)
 	_ screen.Troubled   = (*List[struct{}])(nil)
 	_ screen.Follower   = (*List[struct{}])(nil)

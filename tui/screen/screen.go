@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 // View names a screen, as the command line does.
@@ -90,16 +91,53 @@ type Filterable interface {
 	SetFilter(text string) error
 }
 
-// Selectable is a screen whose rows can be clicked.
+// Placed is a screen with tables. Drawing does not change them: the model fits them into their places after every
+// change of the data, the cursor or the window, and a click selects a row of the table that is drawn there.
+type Placed interface {
+	// Places are the tables that are drawn in a body of w by h cells.
+	Places(w, h int) Places
+}
+
+// Places are tables of a body.
+type Places []Place
+
+// Place is where a table is drawn: the line of its header, and its size. Focus runs after a click.
+type Place struct {
+	Table     *widget.Table
+	Top, W, H int
+	Focus     func()
+}
+
+// Fit fits the tables into their places.
+func (p Places) Fit() {
+	for _, at := range p {
+		at.Table.SetSize(at.W, at.H)
+	}
+}
+
+// Select puts a cursor on a line of the body.
+func (p Places) Select(line int) bool {
+	for _, at := range p {
+		if line <= at.Top || line >= at.Top+at.H || !at.Table.Select(line-at.Top-1) {
+			continue
+		}
+		if at.Focus != nil {
+			at.Focus()
+		}
+		return true
+	}
+	return false
+}
+
+// Selectable is a screen with other rows that can be clicked.
 type Selectable interface {
 	// Select puts the cursor on a line of the body.
 	Select(line int) bool
 }
 
-// Resizable is a screen that remembers how its rows or documents are scrolled.
+// Resizable is a screen that remembers how its documents are scrolled.
 type Resizable interface {
-	// SetSize fits them into a body of w by h cells. The model calls it after every change of the data, the
-	// cursor or the window, so that Render changes nothing.
+	// SetSize fits them into a body of w by h cells, as Places does with tables.
 	SetSize(w, h int)
 }
 

@@ -205,23 +205,6 @@ func (v *Alerts) Title() (left, right string) {
 	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
 }
 
-// Select puts the cursor on a line of the body.
-func (v *Alerts) Select(line int) bool {
-	if v.env.Data.Alerts == nil {
-		return false
-	}
-	_, at := v.draw(v.env.Width, v.env.Height)
-	if v.Table().Select(line - at.first - 1) {
-		v.focus(false)
-		return true
-	}
-	if at.past > 0 && v.past.Select(line-at.past) {
-		v.focus(true)
-		return true
-	}
-	return false
-}
-
 // focus has the keys go to the cleared alerts, if there are any, or to the list.
 func (v *Alerts) focus(past bool) {
 	v.onPast = past && v.past.Len() > 0

@@ -20,39 +20,32 @@ func (v *Alerts) Render(w, h int) []string {
 	return lines
 }
 
-// place says where the lists are drawn: the line of the header of the first, and the line of the first cleared
-// alert, zero if hidden. The heights are those of the tables.
-type place struct{ first, past, firstHeight, pastHeight int }
-
-// SetSize fits the lists into a body of w by h cells.
-func (v *Alerts) SetSize(w, h int) {
+// Places are the list and the cleared alerts.
+func (v *Alerts) Places(w, h int) screen.Places {
 	if v.env.Data.Alerts == nil {
-		return
+		return nil
 	}
-	_, at := v.draw(w, h)
-	v.Table().SetSize(w, at.firstHeight)
-	if at.past > 0 {
-		v.past.SetSize(w, at.pastHeight)
-	}
+	_, places := v.draw(w, h)
+	return places
 }
 
 // draw draws the view and says where its lists are.
-func (v *Alerts) draw(w, h int) ([]string, place) {
-	a := v.env.Data.Alerts
-	lines := v.evaluation(a, w)
-	at := place{first: len(lines)}
+func (v *Alerts) draw(w, h int) ([]string, screen.Places) {
+	lines := v.evaluation(v.env.Data.Alerts, w)
 	rest := h - len(lines)
 	details, checks, past := v.share(w, rest)
 	blocks := append(v.details(w, details), v.checkBlock(w, checks)...)
 	recent := v.pastBlock(w, past)
-	room := max(2, rest-len(blocks)-len(recent))
-	at.firstHeight, at.pastHeight = min(room, max(v.Len()+2, 3)), past
-	lines = append(lines, v.list(w, at.firstHeight)...)
-	lines = append(lines, blocks...)
-	if len(recent) > 0 {
-		at.past = len(lines) + 1
+	at := screen.Place{Table: v.Table(), Top: len(lines), W: w, Focus: func() { v.focus(false) }}
+	at.H = min(max(2, rest-len(blocks)-len(recent)), max(v.Len()+2, 3))
+	lines = append(append(lines, v.list(w, at.H)...), blocks...)
+	places := screen.Places{at}
+	if len(recent) > 0 { // its title stands in the place of the header
+		places = append(places, screen.Place{
+			Table: v.past.Table, Top: len(lines), W: w, H: past, Focus: func() { v.focus(true) },
+		})
 	}
-	return append(lines, recent...), at
+	return append(lines, recent...), places
 }
 
 // share distributes the lines below the evaluation. In a small window the list keeps the larger part.

@@ -32,12 +32,14 @@ func (v *DeadLetters) Render(w, h int) []string {
 	return lines
 }
 
-// SetSize fits the tables into a body of w by h cells.
-func (v *DeadLetters) SetSize(w, h int) {
+// Places is where the list is drawn.
+func (v *DeadLetters) Places(w, h int) screen.Places {
 	at := v.layout(w, h)
-	v.Table().SetSize(w, at.table)
-	v.groups.SetSize(w, at.groups)
+	return screen.Places{{Table: v.Table(), Top: len(at.above), W: w, H: at.table}}
 }
+
+// SetSize fits the groups into a body of w by h cells.
+func (v *DeadLetters) SetSize(w, h int) { v.groups.SetSize(w, v.layout(w, h).groups) }
 
 // layout is the lines above and below the table, and the heights of the tables and the chart.
 type layout struct {

@@ -196,15 +196,6 @@ func (v *Inquiries) Leave() bool {
 	return was && !linked
 }
 
-// Select puts the cursor on a line of the body.
-func (v *Inquiries) Select(line int) bool {
-	if v.detail {
-		return false
-	}
-	v.linked = 0
-	return v.List.Select(line)
-}
-
 // Acts is the menu for the marked inquiries, or else for the selected one. All marked ones are
 // answered with the form of the selected one, so there is no menu until that was read.
 func (v *Inquiries) Acts() (act.Menu, bool) {

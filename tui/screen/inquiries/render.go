@@ -38,12 +38,13 @@ func (v *Inquiries) Render(w, h int) []string {
 	return append(lines, foot...)
 }
 
-// SetSize fits the table into a body of w by h cells.
-func (v *Inquiries) SetSize(w, h int) {
-	if v.env.Data.Inquiries != nil && !v.detail {
-		tw, th, _ := v.layout(w, h, len(v.foot(w)))
-		v.Table().SetSize(tw, th)
+// Places is where the table is drawn.
+func (v *Inquiries) Places(w, h int) screen.Places {
+	if v.env.Data.Inquiries == nil || v.detail {
+		return nil
 	}
+	tw, th, _ := v.layout(w, h, len(v.foot(w)))
+	return screen.Places{{Table: v.Table(), W: tw, H: th, Focus: func() { v.linked = 0 }}}
 }
 
 // layout is the size of the table, and the height of the preview below it.

@@ -154,8 +154,10 @@ func (v *Operations) Render(w, h int) []string {
 	return lines
 }
 
-// SetSize fits the table into a body of w by h cells.
-func (v *Operations) SetSize(w, h int) { v.Table().SetSize(w, tableHeight(h)) }
+// Places is where the table is drawn.
+func (v *Operations) Places(w, h int) screen.Places {
+	return screen.Places{{Table: v.Table(), W: w, H: tableHeight(h)}}
+}
 
 // tableHeight leaves room for a preview, unless the window is low.
 func tableHeight(h int) int {

@@ -280,23 +280,6 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 	}
 }
 
-// Select puts the cursor on a line of the body, in the table that is drawn there.
-func (q *Queue) Select(at int) bool {
-	d := q.current()
-	if q.part == inAbout || d == nil {
-		return false
-	}
-	_, places := q.body(d, q.bodyWidth(q.env.Width), q.env.Height)
-	for part, t := range []*widget.Table{q.holders.Table, q.waiting.Table.Table} {
-		if top := places[part].top; top > 0 && at >= top && t.Select(at-top) {
-			q.turnTo(part)
-			q.chosen = true
-			return true
-		}
-	}
-	return false
-}
-
 // Acts is the menu of the selected execution, or else of the queue.
 func (q *Queue) Acts() (act.Menu, bool) {
 	d := q.current()

@@ -32,19 +32,14 @@ func (q *Queue) Render(w, h int) []string {
 	return body
 }
 
-// place is the line on which the rows of a table begin, and the height of the table; zero if hidden.
-type place struct{ top, height int }
-
-// SetSize fits the tables into a body of w by h cells.
-func (q *Queue) SetSize(w, h int) {
+// Places are the tables of holders and waiting executions.
+func (q *Queue) Places(w, h int) screen.Places {
 	d := q.current()
 	if d == nil || q.part == inAbout {
-		return
+		return nil
 	}
-	w = q.bodyWidth(w)
-	_, at := q.body(d, w, h)
-	q.holders.SetSize(w, at[inHolders].height)
-	q.waiting.SetSize(w, at[inWaiting].height)
+	_, places := q.body(d, q.bodyWidth(w), h)
+	return places
 }
 
 func (q *Queue) bodyWidth(w int) int {
@@ -56,8 +51,15 @@ func (q *Queue) bodyWidth(w int) int {
 }
 
 // body draws state, charts, holders and waiting executions, and says where the tables are.
-func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, at [2]place) {
+func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, places screen.Places) {
 	e := q.env
+	place := func(part int, t *widget.Table, h int) {
+		places = append(places, screen.Place{Table: t, Top: len(lines), W: w, H: h, Focus: func() {
+			q.turnTo(part)
+			q.chosen = true
+		}})
+		lines = append(lines, t.Lines(w, h, e.Theme)...)
+	}
 	lines = q.head(d, w)
 	if h >= 28 && w >= 60 {
 		lines = append(append(lines, ""), q.charts(d, w)...)
@@ -76,14 +78,13 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, at [2]pl
 	if q.holders.Len() == 0 {
 		lines = append(lines, " "+e.Dim("No execution holds a slot."))
 	} else {
-		at[inHolders] = place{top: len(lines) + 1, height: room - 1}
-		lines = append(lines, q.holders.Lines(w, room-1, e.Theme)...)
+		place(inHolders, q.holders.Table, room-1)
 	}
 	if h >= 16 {
 		lines = append(lines, "")
 	}
 	if room = h - len(lines); room < 2 {
-		return widget.Fit(lines, w, h), at
+		return widget.Fit(lines, w, h), places
 	}
 	lines = append(lines, q.heading(inWaiting, "QUEUED "+e.Num(d.Queued), "FIFO order"+q.lanes(d), w))
 	switch {
@@ -96,11 +97,10 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, at [2]pl
 		if room >= 5 {
 			foot = append(foot, q.foot(d, w))
 		}
-		at[inWaiting] = place{top: len(lines) + 1, height: min(room-1-len(foot), q.waiting.Len()+1)}
-		lines = append(lines, q.waiting.Lines(w, at[inWaiting].height, e.Theme)...)
+		place(inWaiting, q.waiting.Table.Table, min(room-1-len(foot), q.waiting.Len()+1))
 		lines = append(lines, foot...)
 	}
-	return widget.Fit(lines, w, h), at
+	return widget.Fit(lines, w, h), places
 }
 
 // head is the state of the queue with its reason, limit and pace.

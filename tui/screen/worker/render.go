@@ -15,36 +15,33 @@ import (
 
 // Render draws the view.
 func (v *Worker) Render(w, h int) []string {
-	lines, _ := v.draw(w, h)
+	lines, _, _ := v.draw(w, h)
 	return lines
 }
 
-// place is the first line of the rows of the table, zero if they are hidden, the height of the history, and the
-// size of the table.
-type place struct{ top, history, w, h int }
-
-// SetSize fits the table into a body of w by h cells.
-func (v *Worker) SetSize(w, h int) {
-	_, at := v.draw(w, h)
-	v.running.SetSize(at.w, at.h)
+// Places is where the table is drawn.
+func (v *Worker) Places(w, h int) screen.Places {
+	_, places, _ := v.draw(w, h)
+	return places
 }
 
-// draw draws the view and says where its parts are.
-func (v *Worker) draw(w, h int) ([]string, place) {
+// draw draws the view and says where its table is, and how high the history.
+func (v *Worker) draw(w, h int) (lines []string, places screen.Places, history int) {
+	at := screen.Place{Table: v.running.Table, Focus: func() { v.turnTo(false) }}
 	e, j := v.env, &v.assessed
 	if e.Data.Workers == nil && Detail(e, v.id) == nil {
-		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w), place{}
+		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w), nil, 0
 	}
 	if w >= 120 && h >= 20 {
 		lw, rw := screen.Halves(w)
 		left := append(v.head(lw-1, h), v.slots(lw-1, h-10)...)
-		at := place{top: len(left) + 2, w: lw - 1, h: h - len(left) - 1}
+		at.Top, at.W, at.H = len(left)+1, lw-1, h-len(left)-1
 		left = append(left, v.assigned(lw-1, h-len(left))...)
 		right := append(queueLines(e, j, rw-1), "")
-		at.history = h - len(right)
-		return e.Beside(left, append(right, v.history(rw-1, at.history)...), w, h), at
+		history = h - len(right)
+		return e.Beside(left, append(right, v.history(rw-1, history)...), w, h), screen.Places{at}, history
 	}
-	lines := v.head(w, h)
+	lines = v.head(w, h)
 	if h >= 14 {
 		queue := queueLines(e, j, w-1)
 		queue[0] = " " + queue[0]
@@ -52,14 +49,14 @@ func (v *Worker) draw(w, h int) ([]string, place) {
 	}
 	room := h - len(lines)
 	if v.inHistory {
-		return widget.Fit(append(lines, v.history(w, room)...), w, h), place{history: room}
+		return widget.Fit(append(lines, v.history(w, room)...), w, h), nil, room
 	}
 	foot := ""
 	if last := changes(e, j); len(last) > 0 {
 		foot = e.Dim(" history ") + last[0] + e.Dim("  tab shows all")
 	}
-	at := place{top: len(lines) + 2, w: w, h: room - 2}
-	return append(append(lines, widget.Fit(v.assigned(w, room-1), w, max(0, room-1))...), foot), at
+	at.Top, at.W, at.H = len(lines)+1, w, room-2
+	return append(append(lines, widget.Fit(v.assigned(w, room-1), w, max(0, room-1))...), foot), screen.Places{at}, 0
 }
 
 // head is the state of the worker, its last hour, and the facts that have room.

@@ -122,8 +122,8 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 		}
 		return screen.OpenList(keymap.InExecutions, "worker:"+v.Shown())
 	case v.inHistory:
-		_, at := v.draw(v.env.Width, v.env.Height)
-		last := screen.WindowEnd(len(changes(v.env, &v.assessed)), at.history-1)
+		_, _, height := v.draw(v.env.Width, v.env.Height)
+		last := screen.WindowEnd(len(changes(v.env, &v.assessed)), height-1)
 		return screen.Effect{Handled: v.scroll.Do(action, historyPage, last)}
 	default:
 		return screen.Effect{Handled: screen.MoveTable(v.running.Table, action)}
@@ -133,16 +133,6 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 func (v *Worker) turnTo(history bool) {
 	v.inHistory = history
 	v.running.Focus(!history)
-}
-
-// Select puts the cursor on a line of the body.
-func (v *Worker) Select(line int) bool {
-	_, at := v.draw(v.env.Width, v.env.Height)
-	if at.top == 0 || line < at.top || !v.running.Select(line-at.top) {
-		return false
-	}
-	v.turnTo(false)
-	return true
 }
 
 // Acts is the menu of the selected execution, or else of the worker.

@@ -166,20 +166,22 @@ func (v *Workflows) Leave() bool {
 	return true
 }
 
-// Select puts the cursor on a line of the body and focuses its pane.
-func (v *Workflows) Select(line int) bool {
-	at := v.layout(v.env.Width, v.env.Height)
-	switch {
-	case v.why:
-		return false
-	case line < at.list && v.Table().Select(line-1):
+// Places are the list and the tree.
+func (v *Workflows) Places(w, h int) screen.Places {
+	if v.why {
+		return nil
+	}
+	at := v.layout(w, h)
+	places := screen.Places{{Table: v.Table(), W: at.w, H: at.list, Focus: func() {
 		v.focusOn(inList)
 		v.subjectChanged()
-		return true
-	case line >= at.list && v.tree.table.Select(line-at.tree-len(v.treeHead(v.env.Width))-1):
-		v.focusOn(inTree)
-		return true
-	default:
-		return false
+	}}}
+	if d := v.detail(); d != nil && len(d.List) > 0 {
+		v.tree.table.SetColumns(v.tree.columns())
+		head := len(v.treeHead(at.w))
+		places = append(places, screen.Place{
+			Table: v.tree.table, Top: at.tree + head, W: at.w, H: at.treeHeight - head, Focus: func() { v.focusOn(inTree) },
+		})
 	}
+	return places
 }

@@ -37,16 +37,6 @@ func (v *Workflows) layout(w, h int) layout {
 	return layout{w: w, list: list, tree: list + 1, treeHeight: h - list - 1 - len(v.foot(w))}
 }
 
-// SetSize fits list and tree into a body of w by h cells.
-func (v *Workflows) SetSize(w, h int) {
-	at := v.layout(w, h)
-	v.Table().SetSize(at.w, at.list)
-	if d := v.detail(); d != nil && len(d.List) > 0 {
-		v.tree.table.SetColumns(v.tree.columns())
-		v.tree.table.SetSize(at.w, at.treeHeight-len(v.treeHead(at.w)))
-	}
-}
-
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
 	e, d, at := v.env, v.detail(), v.layout(w, h)

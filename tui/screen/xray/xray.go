@@ -152,9 +152,6 @@ func (v *Xray) listRows(f *monitor.Family) {
 	v.table.SetList(rows)
 }
 
-// Select puts the cursor on a line of the body.
-func (v *Xray) Select(line int) bool { return v.table.Select(line - 1) }
-
 // Do carries out an action.
 func (v *Xray) Do(action keymap.Action) screen.Effect {
 	r := v.table.Current()
@@ -258,11 +255,13 @@ func (v *Xray) Render(w, h int) []string {
 	return append(lines, attempts...)[:min(h, len(lines)+len(attempts))]
 }
 
-// SetSize fits the tree into a body of w by h cells.
-func (v *Xray) SetSize(w, h int) {
-	if f := v.family(); f != nil {
-		v.table.SetSize(w, max(2, h-len(v.attempts(f))))
+// Places is where the tree is drawn.
+func (v *Xray) Places(w, h int) screen.Places {
+	f := v.family()
+	if f == nil {
+		return nil
 	}
+	return screen.Places{{Table: v.table.Table, W: w, H: max(2, h-len(v.attempts(f)))}}
 }
 
 // attempts is a line with the chain of attempts; none for a single attempt.
