@@ -51,7 +51,9 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 func TestAnEmptyViewNamesBothReasons(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
-	for key, what := range map[string]string{"2": "queue", "4": "worker", "5": "dead letter", "7": "alert", "9": "queue"} {
+	for key, what := range map[string]string{
+		"2": "queue", "4": "worker", "5": "dead letter", "7": "alert", "9": "queue",
+	} {
 		b.press(key, "z")
 		b.filter("nothing-of-it")
 		frame := ansi.Strip(b.View())

@@ -40,7 +40,8 @@ func Complete(schema Schema, text string, caret int, known func(field string) []
 		all = append(all, known(field.Name)...)
 	}
 	for _, v := range all {
-		if v != "" && len(v) >= len(last.text) && strings.EqualFold(v[:len(last.text)], last.text) && len(c.Offers) < maxOffers {
+		begins := len(v) >= len(last.text) && strings.EqualFold(v[:len(last.text)], last.text)
+		if v != "" && begins && len(c.Offers) < maxOffers {
 			if offer := quoteValue(v) + " "; !slices.Contains(c.Offers, offer) {
 				c.Offers = append(c.Offers, offer)
 			}

@@ -251,7 +251,8 @@ func (p *Palette) near(name string) string {
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
-		if word := ":" + e.Name; !slices.Contains(names, word) && len(e.Name) > 2 && phrase.Distance(name, e.Name) <= 2 {
+		word := ":" + e.Name
+		if !slices.Contains(names, word) && len(e.Name) > 2 && phrase.Distance(name, e.Name) <= 2 {
 			names = append(names, word)
 		}
 	}

@@ -193,7 +193,9 @@ func newCleared(env *screen.Env) *list.Table[row] {
 		}),
 		list.Text("", 18, ruleOf).Middle(),
 		list.Text("", 18, targetOf).Grow().Middle(),
-		list.Text("", 13, func(r *row) string { return "lasted " + widget.Age(r.alert.Cleared.Sub(r.alert.Since)) }).Dim(),
+		list.Text("", 13, func(r *row) string {
+			return "lasted " + widget.Age(r.alert.Cleared.Sub(r.alert.Since))
+		}).Dim(),
 		list.Text("", 18, func(r *row) string {
 			if r.nth > 1 {
 				return "flap, " + phrase.Ordinal(int64(r.nth)) + " that day"

@@ -82,7 +82,8 @@ var fields = []list.Field[row]{
 	list.Draw("MAX", 6, func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: limit(e, r)} }).Right().
 		Priority(7).Known(func(r *row) (float64, bool) { return list.Maybe(r.MaxLength) }).
 		Term("max", "how many messages it holds at most"),
-	list.Text("POLICY", 10, func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }).Dim().Priority(8).
+	list.Text("POLICY", 10, func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }).Dim().
+		Priority(8).
 		Texts(func(_ *screen.Env, r *row) []string {
 			if in := policies(r); len(in) > 0 {
 				return in

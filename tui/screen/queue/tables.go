@@ -41,7 +41,8 @@ func newHolders(env *screen.Env) *list.Table[holder] {
 	return list.NewTable(env, (*holder).key, []list.Field[holder]{
 		list.Text("EXEC", 9, (*holder).key).Right(),
 		list.State("STATUS", 11, func(h *holder) string { return h.Status }).Priority(2),
-		list.Text("WORKER", 18, func(h *holder) string { return monitor.WorkerName(h.WorkerID, h.WorkerName) }).Middle(),
+		list.Text("WORKER", 18, func(h *holder) string { return monitor.WorkerName(h.WorkerID, h.WorkerName) }).
+			Middle(),
 		list.Age("FOR", 7, func(h *holder) *time.Time { return &h.Since }),
 		list.Draw("NOTE", 20, func(e *screen.Env, h *holder) widget.Cell {
 			if note := h.problem(e); note != "" {
@@ -112,7 +113,9 @@ func newWaiting(env *screen.Env) *waiting {
 			return strconv.FormatInt(w.Order, 10)
 		}).Dim().Right().Priority(3),
 		list.Age("WAIT", 7, func(w *monitor.QueuedExecution) *time.Time { return &w.Since }).
-			Worry(func(e *screen.Env, w *monitor.QueuedExecution) bool { return e.Since(w.Since) > monitor.HeadWaitLimit }),
+			Worry(func(e *screen.Env, w *monitor.QueuedExecution) bool {
+				return e.Since(w.Since) > monitor.HeadWaitLimit
+			}),
 		list.Text("LANE", 6, func(w *monitor.QueuedExecution) string {
 			return strings.TrimPrefix(w.Lane, monitor.LaneNormal)
 		}).Dim().Priority(2),

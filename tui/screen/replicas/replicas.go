@@ -31,7 +31,8 @@ var fields = []list.Field[row]{
 		}).
 		Term("replica", "its id; a star stands for anything"),
 	list.Order(1, "problem", list.Descending(func(r *row) int { return len(r.Problems) })),
-	list.Text("HOST", 16, func(r *row) string { return r.Host }).Grow().Middle().Term("host", "its host").Sort(2, "host"),
+	list.Text("HOST", 16, func(r *row) string { return r.Host }).Grow().Middle().Sort(2, "host").
+		Term("host", "its host"),
 	list.Text("VERSION", 10, func(r *row) string { return r.Version }).Middle().Dim().Priority(3).
 		Term("version", "its version"),
 	list.Text("BROKER", 12, func(r *row) string {

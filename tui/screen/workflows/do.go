@@ -180,7 +180,8 @@ func (v *Workflows) Places(w, h int) screen.Places {
 		v.tree.table.SetColumns(v.tree.columns())
 		head := len(v.treeHead(at.w))
 		places = append(places, screen.Place{
-			Table: v.tree.table, Top: at.tree + head, W: at.w, H: at.treeHeight - head, Focus: func() { v.focusOn(inTree) },
+			Table: v.tree.table, Top: at.tree + head, W: at.w, H: at.treeHeight - head,
+			Focus: func() { v.focusOn(inTree) },
 		})
 	}
 	return places

@@ -21,7 +21,8 @@ var fields = []list.Field[row]{
 	list.Text("WORKFLOW", 18, func(w *row) string { return w.ActionRef }).Grow().Middle().
 		Term("action", "").Sort(4, "name"),
 	list.State("STATUS", 11, (*row).State).SortBy(1, "running first", list.Ascending(terminal)),
-	list.Text("TASKS", 7, func(w *row) string { return w.Tasks.Ended() }).Right().SortBy(5, "tasks done", list.Descending(share)),
+	list.Text("TASKS", 7, func(w *row) string { return w.Tasks.Ended() }).Right().
+		SortBy(5, "tasks done", list.Descending(share)),
 	list.Draw("PROGRESS", progressWidth, progress).Priority(1),
 	list.Lasts("FOR", 7, duration).Sort(3, "for"),
 	list.Text("NOW", 20, func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }).Dim().Priority(2).
