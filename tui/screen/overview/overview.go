@@ -17,15 +17,15 @@ import (
 
 // Overview is the view. Its cursor moves in the findings and, in a wide window, in the lists beside them.
 type Overview struct {
-	env      *screen.Env
-	cursor   int // in the findings
-	part     part
-	places   [parts]place
-	assessed assessed
-	// top are the queues, the longest wait of a head first. broker are the queues of the broker, the most
-	// pressing first.
-	top    []queue
-	broker []monitor.BrokerQueue
+	env    *screen.Env
+	cursor int // in the findings
+	part   part
+	tables [parts]*widget.Table
+	totals monitor.WorkerTotals
+	// queues begin with the longest wait of a head, the queues of the broker with the most pressing one.
+	queues  *list.Table[queue]
+	workers *list.Table[worker]
+	broker  *list.Table[monitor.BrokerQueue]
 }
 
 // queue is an action queue with its cleaned name.
@@ -35,15 +35,19 @@ type queue struct {
 	name string
 }
 
-// assessed are the workers with their health at the last reading.
-type assessed struct {
-	totals monitor.WorkerTotals
-	list   []monitor.Worker
-	health []monitor.WorkerHealth
+// worker is a worker with its health at the last reading.
+type worker struct {
+	monitor.Worker
+
+	health monitor.WorkerHealth
 }
 
 // New makes the view.
-func New(env *screen.Env) *Overview { return &Overview{env: env} }
+func New(env *screen.Env) *Overview {
+	o := &Overview{env: env}
+	o.newTables()
+	return o
+}
 
 // View is the name of the screen.
 func (o *Overview) View() screen.View { return keymap.InOverview }
@@ -81,38 +85,47 @@ func (o *Overview) Title() (left, right string) { return "Overview", "" }
 func (o *Overview) Changed(feed screen.Feed) {
 	d := o.env.Data
 	if feed == screen.FeedOverview && d.Overview != nil {
-		o.top = nil
+		var top []queue
 		for _, q := range d.Overview.Top {
-			o.top = append(o.top, queue{Queue: q, name: widget.Clean(screen.QueueName(&q))})
+			top = append(top, queue{Queue: q, name: widget.Clean(screen.QueueName(&q))})
 		}
 		wait := list.OldestFirst(func(q *queue) *time.Time { return q.Oldest })
-		slices.SortStableFunc(o.top, func(a, b queue) int { return wait(o.env, &a, &b) })
+		slices.SortStableFunc(top, func(a, b queue) int { return wait(o.env, &a, &b) })
+		put(o.queues, top)
 	}
 	if feed == screen.FeedBroker && d.Broker != nil {
-		o.broker = slices.Clone(d.Broker.Queues)
-		slices.SortStableFunc(o.broker, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
+		queues := slices.Clone(d.Broker.Queues)
+		slices.SortStableFunc(queues, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
+		put(o.broker, queues)
 	}
 	if ov := d.Overview; ov != nil && (feed == screen.FeedOverview || feed == screen.FeedBroker) {
-		o.assessed = assessed{}
-		o.assessed.totals, o.assessed.list = ov.Assessed(o.env.Heard())
-		for i := range o.assessed.list {
-			o.assessed.health = append(o.assessed.health, o.env.Assess(&o.assessed.list[i], ov.At).Health)
+		var assessed []worker
+		totals, all := ov.Assessed(o.env.Heard())
+		for i := range all {
+			assessed = append(assessed, worker{all[i], o.env.Assess(&all[i], ov.At).Health})
 		}
+		o.totals = totals
+		put(o.workers, assessed)
 	}
 	o.move(0)
+}
+
+// put replaces the rows of a table. A cursor that was not moved stays on the first one.
+func put[R any](t *list.Table[R], rows []R) {
+	t.Anew(true)
+	t.SetList(rows)
 }
 
 // Do moves the cursor and opens the row under it.
 func (o *Overview) Do(action keymap.Action) screen.Effect {
 	switch action {
-	case keymap.RowDown:
-		o.step(1)
-	case keymap.RowUp:
-		o.step(-1)
-	case keymap.Top:
-		o.step(-far)
-	case keymap.Bottom:
-		o.step(far)
+	case keymap.RowDown, keymap.RowUp, keymap.Top, keymap.Bottom:
+		if table := o.tables[o.here()]; table != nil {
+			screen.MoveTable(table, action)
+			break
+		}
+		const far = 1 << 20 // longer than any list
+		o.move(map[keymap.Action]int{keymap.RowDown: 1, keymap.RowUp: -1, keymap.Top: -far, keymap.Bottom: far}[action])
 	case keymap.NextPane, keymap.PrevPane:
 		if !o.trends() {
 			return screen.Effect{
@@ -127,9 +140,6 @@ func (o *Overview) Do(action keymap.Action) screen.Effect {
 	}
 	return screen.Effect{Handled: true}
 }
-
-// far is longer than any list.
-const far = 1 << 20
 
 func (o *Overview) move(n int) {
 	o.cursor = max(0, min(o.cursor+n, len(o.env.Findings())-1))
@@ -176,26 +186,18 @@ func (o *Overview) Thing(i int) screen.Thing {
 
 // Shows is the row under the cursor.
 func (o *Overview) Shows() (screen.Thing, bool) {
-	of := o.here()
-	if of == findings {
-		if o.cursor >= o.Len() {
-			return screen.Thing{}, false
-		}
+	of, q, w, b := o.here(), o.queues.Current(), o.workers.Current(), o.broker.Current()
+	switch {
+	case of == findings && o.cursor < o.Len():
 		return o.Thing(o.cursor), true
-	}
-	_, page := o.draw(o.env.Width, o.env.Height)
-	at := o.row(of, page.keys[of])
-	if at < 0 || o.env.Data.Overview == nil && of != brokerQueues {
-		return screen.Thing{}, false
-	}
-	switch of {
-	case topQueues:
-		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
-	case workers:
-		w := o.assessed.list[at]
-		return screen.WorkerThing(&w, w), true
+	case of == topQueues && q != nil:
+		return screen.QueueThing(&q.Queue, q.Queue), true
+	case of == workers && w != nil:
+		return screen.WorkerThing(&w.Worker, w.Worker), true
+	case of == brokerQueues && b != nil:
+		return screen.BrokerQueueThing(*b), true
 	default:
-		return screen.BrokerQueueThing(o.broker[at]), true
+		return screen.Thing{}, false
 	}
 }
 
@@ -206,14 +208,13 @@ func (o *Overview) Select(line int) bool {
 	if line < page.first || at >= o.Len() {
 		return false
 	}
-	o.cursor, o.part = at, findings
+	o.cursor = at
+	o.focus(findings)
 	return true
 }
 
-// page says what is drawn where: the keys of the rows of each list; of the findings the line of the first, the
-// lines of each, and the index of the first.
+// page says where the findings are drawn: the line of the first, the lines of each, and the index of the first.
 type page struct {
-	keys               [parts][]string
 	first, each, shown int
 }
 
@@ -311,8 +312,8 @@ func (o *Overview) queueBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
 	q := ov.Queues
 	oldest, name := "-", "no execution waits"
-	if len(o.top) > 0 && o.top[0].Oldest != nil {
-		oldest, name = e.AgeOf(o.top[0].Oldest), widget.Cut(o.top[0].name, 20)
+	if top := o.queues.List; len(top) > 0 && top[0].Oldest != nil {
+		oldest, name = e.AgeOf(top[0].Oldest), widget.Cut(top[0].name, 20)
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
@@ -345,9 +346,9 @@ func (o *Overview) itemsLine(w int) string {
 
 func (o *Overview) workerBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
-	t, worst := o.assessed.totals, ""
-	if at := slices.Index(o.assessed.health, monitor.WorkerStale); at >= 0 {
-		w := &o.assessed.list[at]
+	t, worst, list := o.totals, "", o.workers.List
+	if at := slices.IndexFunc(list, func(w worker) bool { return w.health == monitor.WorkerStale }); at >= 0 {
+		w := &list[at]
 		worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
 	}
 	var beat *time.Time

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -15,8 +14,8 @@ import (
 func (o *Overview) wide(w, h int) ([]string, page) {
 	var at page
 	lw, rw := screen.Halves(w)
-	left := o.leftPane(lw-1, h, &at)
-	right := append(o.known("WORKERS", func() []string { return o.workerTable(rw, &at) }), "")
+	left := o.leftPane(lw-1, h)
+	right := append(o.known("WORKERS", func() []string { return o.workerTable(rw) }), "")
 	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
 		right = append(append(right, replicas...), "")
 	}
@@ -57,7 +56,7 @@ func linesEach(n, room int) int {
 	}
 }
 
-func (o *Overview) leftPane(w, h int, at *page) []string {
+func (o *Overview) leftPane(w, h int) []string {
 	e := o.env
 	title := "THROUGHPUT  executions/min, last 60 min"
 	uncounted := func(m monitor.PastMinute) bool { return m.Uncounted }
@@ -72,9 +71,9 @@ func (o *Overview) leftPane(w, h int, at *page) []string {
 			"   dead letters on the broker "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(append(lines, o.pastLine(w)...), "")
 	states := o.known(" EXECUTION STATES", func() []string { return o.stateLines(w) })
-	broker := o.brokerLines(w, 6, at)
+	broker := o.brokerLines(w, 6)
 	room := h - len(lines) - len(states) - len(broker) - 2
-	lines = append(append(lines, o.queueLines(w, max(4, room), at)...), "")
+	lines = append(append(lines, o.queueLines(w, max(4, room))...), "")
 	return append(append(append(lines, states...), ""), broker...)
 }
 
@@ -105,22 +104,14 @@ func (o *Overview) pastLine(w int) []string {
 }
 
 // queueLines are the queues with the longest waits.
-func (o *Overview) queueLines(w, h int, at *page) []string {
+func (o *Overview) queueLines(w, h int) []string {
 	e, ov := o.env, o.env.Data.Overview
 	title := o.title(topQueues, screen.FeedOverview, "TOP ACTION QUEUES")
 	lines := []string{" " + widget.Spread(title, e.Dim("by head wait ↓"), w-8)}
 	if ov == nil {
 		return append(lines, " "+widget.Unknown)
 	}
-	name := max(10, w-43)
-	lines = append(lines, e.Dim(" "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
-	n := min(len(o.top), max(0, h-len(lines)))
-	lines = append(lines, o.rows(at, topQueues, n, w-1, func(i int) (key, mark, text string) {
-		q := &o.top[i]
-		return strconv.FormatInt(q.ID, 10), "", widget.Left(widget.CutMiddle(q.name, name), name) +
-			widget.Right(e.Num(q.Queued), 9) + widget.Right(screen.Slots(q.Active, q.Limit), 9) +
-			widget.Right(e.AgeOf(q.Oldest), 8) + " " + e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12)
-	})...)
+	lines = append(lines, o.queues.Lines(w-3, min(o.queues.Len()+1, max(1, h-1)), e.Theme)...)
 	if len(ov.Top) == 0 {
 		hint := "No queue exists yet. Make one: attune-executor run core.echo -p message=hello"
 		lines = append(lines, " "+e.Dim(hint))
@@ -173,24 +164,14 @@ func (o *Overview) reasons(w int) []string {
 	return []string{widget.Cut(line, w)}
 }
 
-func (o *Overview) brokerLines(w, h int, at *page) []string {
+func (o *Overview) brokerLines(w, h int) []string {
 	e, b := o.env, o.env.Data.Broker
 	if b == nil {
 		return screen.Indented(o.brokerBlock(w - 1))
 	}
-	name := max(20, w-47)
-	lines := []string{
-		" " + o.title(brokerQueues, screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " +
-			widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
-		e.Dim(" " + widget.Left("QUEUE", name) + "     READY   UNACK    CONS AGE HEAD"),
-	}
-	n := min(h-2, len(o.broker))
-	return append(lines, o.rows(at, brokerQueues, n, w-1, func(i int) (key, mark, text string) {
-		q := &o.broker[i]
-		return q.Name, "", widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name) +
-			widget.Right(e.BrokerNum(*q, q.Ready), 10) + widget.Right(e.BrokerNum(*q, q.Unacked), 8) +
-			widget.Right(e.BrokerNum(*q, q.Consumers), 8) + widget.Right(o.headAge(q), 9)
-	})...)
+	lines := []string{" " + o.title(brokerQueues, screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " +
+		widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost)}
+	return append(lines, o.broker.Lines(w-11, min(o.broker.Len()+1, h-1), e.Theme)...)
 }
 
 // headAge is the age of the first message of a queue. The broker knows it if messages carry a timestamp; else
@@ -212,8 +193,8 @@ func (o *Overview) headAge(q *monitor.BrokerQueue) string {
 	return widget.Unknown
 }
 
-func (o *Overview) workerTable(w int, at *page) []string {
-	e, t := o.env, o.assessed.totals
+func (o *Overview) workerTable(w int) []string {
+	e, t, n := o.env, o.totals, o.workers.Len()
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
 			e.Num(t.Busy) + " full · " + e.Num(t.Stale) + " stale",
@@ -221,21 +202,8 @@ func (o *Overview) workerTable(w int, at *page) []string {
 	if others := o.others(t, widget.Blank(len("WORKERS  "))); others != "" {
 		lines = append(lines, others)
 	}
-	lines = append(lines, e.Dim(widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
-	lines = append(lines, o.rows(at, workers, len(o.assessed.list), w-2, func(i int) (key, mark, text string) {
-		wk, health := &o.assessed.list[i], o.assessed.health[i]
-		taken, trend := widget.Unknown, string(health) // a worker without a trend shows its health
-		if wk.Assigned != nil {
-			taken = screen.Slots(*wk.Assigned, wk.Capacity)
-		}
-		if health == monitor.WorkerActive || health == monitor.WorkerBusy {
-			trend = e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
-		}
-		return strconv.FormatInt(wk.ID, 10), e.Look(e.Theme.Of(string(health)), ""),
-			widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
-				widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
-	})...)
-	if len(o.assessed.list) == 0 {
+	lines = append(lines, o.workers.Lines(w, n+1, e.Theme)...)
+	if n == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
 	}
 	return lines
