@@ -81,7 +81,7 @@ func TestEveryGlyphTakesOneCellAndHasAnASCIITwin(t *testing.T) {
 	g := th.Glyphs
 	all := append([]string{
 		g.OK, g.Busy, g.Idle, g.Done, g.Failed, g.Scheduled, g.Queued, g.Timeout, g.Paused, g.Warning,
-		g.Critical, g.Cursor, g.Rule, g.Bar, g.Up, g.Down, g.Ellipsis, g.Dot, g.Arrow, g.Space, g.AxisZero, g.AxisTick,
+		g.Critical, g.Cursor, g.Dot, g.Arrow, g.Space, g.AxisZero, g.AxisTick,
 		g.AxisLine,
 	}, g.Levels...)
 	for _, glyph := range all {

@@ -43,7 +43,8 @@ func (o *Overview) newTables() {
 		number("CONS", 7, func(q *monitor.BrokerQueue) int64 { return q.Consumers }),
 		list.Text("AGE HEAD", 8, o.headAge).Right(),
 	})
-	o.workers = list.NewTable(o.env, func(w *worker) string { return strconv.FormatInt(w.ID, 10) }, []list.Field[worker]{
+	id := func(w *worker) string { return strconv.FormatInt(w.ID, 10) }
+	o.workers = list.NewTable(o.env, id, []list.Field[worker]{
 		list.Sign(func(w *worker) string { return string(w.health) }),
 		list.Text("WORKER", 10, func(w *worker) string { return w.Name }).Grow().Middle(),
 		list.Text("SLOTS", 6, func(w *worker) string {
