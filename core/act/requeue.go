@@ -15,9 +15,22 @@ import (
 // RequeueDeadLetter tries dead letters again.
 const RequeueDeadLetter Kind = "dead_letter.requeue"
 
-var _ = declare(RequeueDeadLetter, about{
-	key: "r", label: "requeue", help: "try again what it was about", many: "try again what they were about",
-	command: "dlq requeue", reason: "--reason", plan: (*Operator).planRequeue, whole: true,
+var _ = declare(RequeueDeadLetter, Act{
+	Key: "r", Label: "requeue", Help: "try again what it was about", Many: "try again what they were about",
+	Insists: "also useless requeues",
+	Command: Command{
+		Group: "dlq", Use: "requeue ID...", Takes: TakesIDs,
+		Short: "Send dead letters again, or repeat their executions",
+		Long: "Try dead letters again, each once. A dispatch to a worker is never sent again, because it could\n" +
+			"start the execution twice: its execution is repeated as a new one after it has ended. Every other\n" +
+			"message goes to its destination again. A useless requeue is refused with the reason; --yes does it\n" +
+			"anyway if it is possible.",
+		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n" +
+			"  attune-executor dlq requeue 12 13 14 -o json",
+		Reason: "the reason, for the audit", Sends: true, Ledger: true, Done: "requeued", Results: "done",
+	},
+	Route: Route{Path: "dead-letters/{id}/requeue"}, offers: []offer{in[any]("dead letter", 1, nil)},
+	plan: (*Operator).planRequeue, whole: true,
 })
 
 // planRequeue plans to requeue a dead letter. What is of no use needs a word, or is refused if no plan is shown.

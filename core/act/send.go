@@ -17,19 +17,30 @@ const (
 )
 
 var (
-	_ = declare(SendDeadLetters, about{
-		key: "m", label: "send", help: "its message to another exchange or queue",
-		many: "their messages to another exchange or queue", plan: (*Operator).planSend, whole: true,
+	_ = declare(SendDeadLetters, Act{
+		Key: "m", Label: "send", Help: "its message to another exchange or queue",
+		Many: "their messages to another exchange or queue",
+		Fields: []Field{
+			{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
+			{Name: FieldKey, Label: "key or queue", Hint: "the routing key, or the queue's name", Check: checkGiven},
+		},
+		offers: []offer{in("dead letter", 3, openFits)}, plan: (*Operator).planSend, whole: true,
 	})
-	_ = declare(ReturnDeadLetters, about{
-		key: "b", label: "put back", help: "its message to the queue it was taken from",
-		many: "their messages to the queues they were taken from", plan: (*Operator).planReturn, whole: true,
+	_ = declare(ReturnDeadLetters, Act{
+		Key: "b", Label: "put back", Help: "its message to the queue it was taken from",
+		Many:  "their messages to the queues they were taken from",
+		Route: Route{Path: "dead-letters/{id}/return"},
+		offers: []offer{in("dead letter", 5, func(l *monitor.LedgerEntry, item *Item) {
+			if openFits(l, item); item.Not == "" && l.TakenFrom == "" {
+				item.Not = "no operator took it from a queue"
+			}
+		})},
+		plan: (*Operator).planReturn, whole: true,
 	})
 )
 
 func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) error {
-	exchange, key := strings.TrimSpace(request.Values[FieldExchange]),
-		strings.TrimSpace(request.Values[FieldKey])
+	exchange, key := request.value(FieldExchange), request.value(FieldKey)
 	open, err := o.open(ctx, request, plan)
 	if err != nil {
 		return err
