@@ -160,7 +160,7 @@ func (m *Model) helpMatches(search string) []string {
 	for _, a := range act.All() {
 		of := a.Kind.Of()
 		key := m.keyOf(keymap.Act) + " " + a.Key
-		if misses(key + " " + a.Label + " " + a.Help + " " + string(a.Kind) + " " + of) {
+		if a.Key == "" || misses(key+" "+a.Label+" "+a.Help+" "+string(a.Kind)+" "+of) {
 			continue
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(key, 9)) + " " + a.Label + ": " + a.Help
