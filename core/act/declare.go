@@ -88,7 +88,7 @@ type Route struct {
 	Plans bool
 	// Confirms is set if a POST without Plans confirms the plan.
 	Confirms bool
-	// Answer is an empty receipt. With it, `go test ./core/api -run Described -update` describes the route in openapi.yaml.
+	// Answer is an empty receipt, from which `go test ./core/api -run RoutesOfActs -update` describes a new route.
 	Answer any
 }
 

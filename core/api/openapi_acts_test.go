@@ -34,7 +34,7 @@ func TestRoutesOfActsAreDescribed(t *testing.T) {
 	if *update && missing.Len() > 0 {
 		text, err := os.ReadFile("openapi.yaml")
 		require.NoError(t, err)
-		text = bytes.Replace(text, []byte("\ncomponents:\n"), []byte("\n"+missing.String()+"components:\n"), 1)
+		text = bytes.Replace(text, []byte("\npaths:\n"), []byte("\npaths:\n"+missing.String()), 1)
 		require.NoError(t, os.WriteFile("openapi.yaml", text, 0o600))
 		return
 	}
