@@ -200,11 +200,13 @@ func (o *Operator) planDiscardAll(ctx context.Context, request Request, plan *Pl
 
 // planUndo plans to reopen discarded dead letters.
 func (o *Operator) planUndo(ctx context.Context, request Request, plan *Plan) error {
+	reopen := func(ids []int64) Run {
+		return o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+			return o.triage.Reopen(ctx, ids, reason)
+		})
+	}
 	if request.Direct {
-		plan.Run = o.one(request, "is not discarded, or does not exist",
-			func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-				return o.triage.Reopen(ctx, request.IDs(), reason)
-			})
+		plan.Run = one(&request, "is not discarded, or does not exist", reopen(request.IDs()))
 		return nil
 	}
 	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
@@ -219,8 +221,6 @@ func (o *Operator) planUndo(ctx context.Context, request Request, plan *Plan) er
 	if len(ids) == 0 {
 		return nothing("none of them was discarded")
 	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.Reopen(ctx, ids, reason)
-	})
+	plan.Run = reopen(ids)
 	return nil
 }

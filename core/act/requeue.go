@@ -41,12 +41,9 @@ func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan)
 	case len(request.Targets) > 0:
 		return o.planRequeueMany(ctx, request, plan)
 	}
-	requeue := o.triage.RequeueIfUseful // the state may change after the plan
-	if request.Anyway {
-		requeue = o.triage.Requeue
-	}
+	anyway := request.Anyway // the state may change after the plan
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
-		return requeue(ctx, request.Target.ID, reason)
+		return o.triage.Requeue(ctx, request.Target.ID, anyway, reason)
 	}, requeueReceipt)
 	if request.Direct && request.Anyway {
 		return nil
@@ -72,7 +69,7 @@ func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan)
 			plan.Lines.Add(Warn, "Better: %s.", verdict.Advice)
 		}
 		plan.Word = "anyway"
-		requeue = o.triage.Requeue // the operator confirms that it is not advised
+		anyway = true // the operator confirms that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
 		if verdict.Unknown != "" {
@@ -171,9 +168,8 @@ func (o *Operator) planRequeueMany(ctx context.Context, request Request, plan *P
 	ids := kept.ids()
 	plan.Title, plan.Word = "Requeue "+deadLetters(len(ids)), wordFor(len(ids), "requeue %d", len(ids))
 	plan.Lines.Add(Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
-	var anyway []int64
 	if again {
-		anyway, plan.Word, by = ids, fmt.Sprintf("anyway %d", len(ids)), nil
+		plan.Word, by = fmt.Sprintf("anyway %d", len(ids)), nil
 		kept.sayProblems(plan)
 	}
 	for _, instead := range insteadOf {
@@ -201,8 +197,12 @@ func (o *Operator) planRequeueMany(ctx context.Context, request Request, plan *P
 	}).sayNotKept(plan)
 	plan.Lines.Add(Note,
 		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.RequeueMany(ctx, ids, anyway, reason)
+	plan.Run = o.eachDeadLetter(request.Kind, ids, func(ctx context.Context, id int64, reason string) (int64, error) {
+		r, err := o.triage.Requeue(ctx, id, again, reason)
+		if err != nil {
+			return 0, err
+		}
+		return r.Audit, nil
 	})
 	return nil
 }

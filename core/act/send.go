@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/triage"
 )
 
 // The acts that send the messages of dead letters: elsewhere, or back.
@@ -57,9 +56,15 @@ func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) er
 	if back {
 		plan.Word = "send back"
 	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.SendDeadLetters(ctx, open.ids(), exchange, key, reason)
+	run := o.eachDeadLetter(request.Kind, open.ids(), func(ctx context.Context, id int64, reason string) (int64, error) {
+		return o.triage.SendDeadLetter(ctx, id, exchange, key, reason)
 	})
+	plan.Run = func(ctx context.Context, reason string) (*Receipt, error) {
+		if err := o.triage.Accepts(ctx, exchange, key); err != nil {
+			return nil, err
+		}
+		return run(ctx, reason)
+	}
 	return nil
 }
 
@@ -98,10 +103,8 @@ func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key strin
 // planReturn plans to put dead letters back into the queues that they were taken from.
 func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) error {
 	if request.Direct {
-		plan.Run = o.one(request, "stays as it is",
-			func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-				return o.triage.ReturnDeadLetters(ctx, request.IDs(), reason)
-			})
+		plan.Run = one(&request, "stays as it is",
+			o.eachDeadLetter(request.Kind, request.IDs(), o.triage.ReturnDeadLetter))
 		return nil
 	}
 	open, err := o.open(ctx, request, plan)
@@ -112,8 +115,6 @@ func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) 
 	plan.Lines.Add(Note,
 		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
 	plan.Lines.Add(Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.ReturnDeadLetters(ctx, open.ids(), reason)
-	})
+	plan.Run = o.eachDeadLetter(request.Kind, open.ids(), o.triage.ReturnDeadLetter)
 	return nil
 }

@@ -167,7 +167,7 @@ func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *D
 	if plan.DeadLetters == 0 {
 		return nil
 	}
-	lock, err := t.store.LockSession(ctx, deadLettersLock, t.holder())
+	lock, err := t.store.LockSession(ctx, DeadLettersLock, t.holder())
 	if err != nil {
 		return err
 	}
