@@ -11,7 +11,6 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/triage"
 )
 
 func newWorkflowCommand(a *app) *cobra.Command {
@@ -87,7 +86,6 @@ func tasksText(one *monitor.Workflow) string {
 // workflowError explains an error about a workflow, with its exit code.
 func workflowError(id int64, err error) error {
 	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
-	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
 	switch {
 	case errors.Is(err, monitor.ErrNotFound):
 		return aWorkflow.missing(id)
@@ -95,8 +93,6 @@ func workflowError(id int64, err error) error {
 		return failedErrorf("%w: look with `attune-executor workflow show %d`", none, none.Within.Execution)
 	case isNone:
 		return failedErrorf("%w: look with `attune-executor execution show %d`", none, id)
-	case hasEnded:
-		return refusedErrorf("%w: there is nothing to change", ended)
 	}
 	return err
 }

@@ -56,9 +56,10 @@ func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) er
 	if back {
 		plan.Word = "send back"
 	}
-	run := o.eachDeadLetter(request.Kind, open.ids(), func(ctx context.Context, id int64, reason string) (int64, error) {
-		return o.triage.SendDeadLetter(ctx, id, exchange, key, reason)
-	})
+	run := o.eachDeadLetter(request.Kind, open.ids(),
+		func(ctx context.Context, id int64, reason string) (int64, error) {
+			return o.triage.SendDeadLetter(ctx, id, exchange, key, reason)
+		})
 	plan.Run = func(ctx context.Context, reason string) (*Receipt, error) {
 		if err := o.triage.Accepts(ctx, exchange, key); err != nil {
 			return nil, err

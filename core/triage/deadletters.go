@@ -179,8 +179,8 @@ var manyDeadLetters = subject{kind: "dead_letters", name: "dead letters"}
 // DeadLettersLock allows one operator at a time to act on many dead letters.
 var DeadLettersLock = deadletter.LockName(message.QueueDeadLetter)
 
-// SendDeadLetter publishes the message of a waiting dead letter to an exchange with a routing key, or without an exchange
-// to the queue of that name. It returns its audit. A dispatch is not sent to a worker, which is ErrNoMessage.
+// SendDeadLetter publishes the message of a waiting dead letter to an exchange with a routing key, or without an
+// exchange to the queue of that name. It returns its audit. A dispatch is not sent to a worker, which is ErrNoMessage.
 func (t *Triage) SendDeadLetter(ctx context.Context, id int64, exchange, key, reason string) (int64, error) {
 	return t.publishDeadLetter(ctx, audit{
 		action: "dead_letter.send", of: deadLetterOf(id), reason: reason,
