@@ -24,5 +24,7 @@ row "migrations: files" "$(git ls-files migrations | grep -c '\.sql$')" 10
 row "queries: SQL" "$(git ls-files core/store/queries | grep '\.sql$' | lines)"
 row "packages below core/" "$(go core | grep '^core/.*/' | cut -d/ -f2 | sort -u | wc -l)" 45
 row "floors of core/layers_test.go" "$(sed -n '/^var layers/,/^}/p' core/layers_test.go | grep -o ': [0-9]*' | sort -u | wc -l)" 8
+acts="$(sed -n 's/^\(const \|\t\)\([A-Z][A-Za-z]*\) *Kind = ".*/\2/p' core/act/*.go | paste -sd'|' -)"
+row "lines outside core/act that name an act" "$(git grep -hwE "act\.($acts)" -- $(go $product | grep -v '^core/act/') | wc -l)" 10
 row "CHANGELOG.md: bytes" "$(wc -c <CHANGELOG.md)" 5000
 row "docs: words" "$(words $(git ls-files docs | grep '\.md$'))" 60000

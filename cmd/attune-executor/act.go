@@ -40,18 +40,14 @@ type operator struct {
 
 // acting is how a command carries out an act.
 type acting struct {
+	act.Command
 	planFlags
+	waitFlags
+}
 
-	// asks is set for acts that are confirmed: their rows are not named one by one.
-	asks bool
-	// publishes is set for acts whose receipts tell of the delivery of their messages, connects for acts that need the
-	// broker.
-	publishes, connects bool
-	// ledger is set for acts whose plans ask the management API about dead letters.
-	ledger bool
-	// noun is what the progress counts, such as "execution"; done and field are the participle and the member of JSON
-	// of named rows.
-	noun, done, field string
+// connects reports whether the command needs the broker. The plan of an act without rows reads them there.
+func (how *acting) connects() bool {
+	return how.Connects && (!how.dryRun || how.Takes == act.TakesNothing)
 }
 
 // withOperator connects and runs an act. A publisher works without its broker too.
@@ -71,7 +67,7 @@ func (a *app) withOperator(cmd *cobra.Command, how acting, run func(o *operator)
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	o := &operator{client: c}
-	if how.publishes && !how.dryRun || how.connects {
+	if how.Sends && !how.dryRun || how.connects() {
 		if o.publisher, err = c.openPublisher(cmd.Context(), cmd.CommandPath()); err != nil {
 			return err
 		}
@@ -80,7 +76,7 @@ func (a *app) withOperator(cmd *cobra.Command, how acting, run func(o *operator)
 	} else {
 		o.triage = triage.New(cfg, c.store, nil).WithKeyring(keys)
 	}
-	if !how.ledger {
+	if !how.Ledger {
 		o.Operator = act.New(act.Config{}, o.triage, c.monitor())
 		return run(o)
 	}
@@ -91,53 +87,53 @@ func (a *app) withOperator(cmd *cobra.Command, how acting, run func(o *operator)
 	return err
 }
 
-// onIDs makes the RunE of a command that acts on things by their ids.
-func (a *app) onIDs(
-	k kind, how acting, request func(ids []int64) (act.Request, string),
-) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		ids, err := k.ids(args)
-		if err != nil {
-			return err
-		}
-		asked, reason := request(ids)
-		return a.act(cmd, how, asked, reason)
-	}
-}
-
-// act carries out the act of a command: the plan and its confirmation, the run with its progress, and the receipt.
-func (a *app) act(cmd *cobra.Command, how acting, request act.Request, reason string) error {
-	return a.withOperator(cmd, how, func(o *operator) error { return o.act(request, reason, how) })
-}
-
-func (o *operator) act(request act.Request, reason string, how acting) error {
-	request.Reason, o.action = reason, request.Target.Action
+// act carries out an act: the plan and its confirmation, the run with its progress, and the receipt.
+func (o *operator) act(request act.Request, how acting) error {
+	o.action = request.Target.Action
 	plan, err := o.planned(request, how)
 	if plan == nil {
 		return err
 	}
-	ctx, stop := o.start(how.noun)
+	ctx, stop := o.start(how.Noun)
 	defer stop()
-	receipt, err := o.Run(ctx, plan, reason, nil)
-	if receipt == nil {
+	receipt, err := o.Run(ctx, plan, request.Reason, nil)
+	switch {
+	case receipt == nil:
 		return o.problem(err)
+	case !how.wait || err != nil:
+		return o.finish(ctx, request, receipt, err, how)
 	}
-	return o.finish(ctx, request, receipt, err, how)
+	if drained, ok := receipt.Data.(*triage.WorkerReceipt); ok {
+		var w page
+		receiptPage(&w, receipt)
+		text, _, _ := strings.Cut(w.String(), "\n")
+		o.notef("%s", text)
+		return o.awaitDrained(ctx, drained, how.timeout)
+	}
+	return o.awaitStops(ctx, receipt, how.timeout)
 }
 
 // planned plans a request, and shows the plan of a dry run or asks for its confirmation. Without a plan there is
 // nothing to run.
 func (o *operator) planned(request act.Request, how acting) (*act.Plan, error) {
-	request.Direct = !how.dryRun && !how.asks
+	request.Direct = !how.dryRun && !how.Asks
 	plan, err := o.Plan(o.cmd.Context(), request)
 	switch {
 	case err != nil:
 		return nil, o.problem(err)
 	case how.dryRun && plan.Data != nil:
-		return nil, o.show(with(plan.Data, "dry_run", true), func(w *page) { planPage(w, plan) })
+		view := with(plan.Data, "dry_run", true)
+		if _, says := plan.Data.(*triage.RepairReceipt); says { // that it is one
+			view = with(plan.Data, "delivery", deliveryNone)
+		}
+		err := o.show(view, func(w *page) { planPage(w, plan) })
+		if err == nil && plan.Wrong != nil {
+			err = o.problem(plan.Wrong)
+		}
+		return nil, err
 	case plan.Problem != nil && (how.dryRun || plan.Problem.Kind != act.Unchanged):
 		return nil, o.problem(plan.Problem)
-	case !how.asks || plan.Nothing != "":
+	case !how.Asks || plan.Nothing != "":
 		return plan, nil
 	}
 	var w page
@@ -186,12 +182,12 @@ func (o *operator) finish(
 	if request.Named && receipt.Data == nil {
 		view, problems = o.results(receipt, how)
 	}
-	if how.publishes {
+	if how.Sends {
 		view = with(view, "delivery", o.delivery(ctx, receipt.Sent))
 	}
 	_, refused := errors.AsType[*act.Problem](err)
 	printErr := o.show(view, func(w *page) {
-		if receipt.Data != nil && !(refused && len(request.Targets) == 1) { // the error says it all
+		if receipt.Data != nil && !(refused && len(request.All()) == 1) { // the error says it all
 			receiptPage(w, receipt)
 		}
 		for _, one := range receipt.Results {
@@ -205,13 +201,13 @@ func (o *operator) finish(
 		return printErr
 	case ctx.Err() != nil && receipt.Remaining > 0:
 		return failedErrorf("interrupted with %d of %s left: run the same command again", receipt.Remaining,
-			count(receipt.Planned, how.noun))
+			count(receipt.Planned, how.Noun))
 	case err != nil:
 		return o.problem(err)
 	case receipt.Problem != nil:
 		return o.problem(receipt.Problem)
 	}
-	return o.verdict(len(request.Targets), receipt.Remaining, how.noun, how.done, problems)
+	return o.verdict(len(request.Targets), receipt.Remaining, how.Noun, how.Done, problems)
 }
 
 // results are the receipts and the refusals of named rows.
@@ -225,7 +221,7 @@ func (o *operator) results(receipt *act.Receipt, how acting) (view any, problems
 		problem := o.problem(one.Err)
 		refused, problems = append(refused, refusal{one.ID, problem.Error()}), append(problems, problem)
 	}
-	view = with(map[string]any{how.field: receipts}, "refused", refused)
+	view = with(map[string]any{how.Results: receipts}, "refused", refused)
 	if len(receipt.Left) > 0 {
 		view = with(view, "left", receipt.Left)
 	}

@@ -149,6 +149,15 @@ func ofDeadLetter(decision string) func(d *doors) string {
 	return func(d *doors) string { return ofID(d.deadLetter(decision, "rejected")) }
 }
 
+func ofRule(enabled bool) func(d *doors) string {
+	return func(d *doors) string {
+		action, ref := testkit.Action(d.t, d.store, d.name("demo.x")), d.name("demo.x")
+		testkit.Exec(d.t, d.store, `insert into rule (ref, pack, pack_ref, label, action, action_ref, trigger_ref, enabled)
+			select $1, pack, pack_ref, 'Rule', id, ref, 'demo.door', $3 from action where id = $2`, ref, action.ID, enabled)
+		return ref
+	}
+}
+
 func ofWaiting(d *doors) string {
 	_, ids := d.queue(2)
 	return ofID(ids[1])
@@ -377,6 +386,22 @@ var doorCases = []doorCase{
 		name: "task.retry", subject: ofExecution(lifecycle.StatusFailed), command: "execution retry SUBJECT",
 	},
 	{
+		name: "rule.disable", target: named, subject: ofRule(true), command: "rule disable SUBJECT --reason why",
+		path: "/api/v1/rules/SUBJECT/disable",
+	},
+	{
+		name: "rule.enable", target: named, subject: ofRule(false), command: "rule enable SUBJECT --reason why",
+		path: "/api/v1/rules/SUBJECT/enable",
+	},
+	{
+		name: "rule.enable of an enabled one", subject: ofRule(true), command: "rule enable SUBJECT --reason why",
+		path: "/api/v1/rules/SUBJECT/enable",
+	},
+	{
+		name: "rule.enable of none", subject: func(*doors) string { return "demo.none" },
+		command: "rule enable SUBJECT --reason why", path: "/api/v1/rules/SUBJECT/enable",
+	},
+	{
 		name: "dead_letter.purge-broker", subject: func(*doors) string { return "-" },
 		path: "/api/v1/dead-letters/purge", body: `"confirm": "purge for good"`,
 	},
@@ -511,8 +536,8 @@ func TestActsThroughEveryDoor(t *testing.T) {
 		}
 		t.Logf("%s in %s", c.name, time.Since(began))
 	}
-	for _, item := range act.Known() {
-		require.True(t, acted[item.Kind], "%s has no case", item.Kind)
+	for _, of := range act.All() {
+		require.True(t, acted[of.Kind], "%s has no case", of.Kind)
 	}
 	file := filepath.Join("testdata", "acts.golden")
 	if *update {

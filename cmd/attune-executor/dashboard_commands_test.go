@@ -15,19 +15,16 @@ func TestCommandsOfTheDashboardExist(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		act.FieldLimit: "2", act.FieldOlderThan: "10m", act.FieldReason: "expired", act.FieldAction: "core.*",
-		act.FieldWorker: "7", act.FieldAs: "ada",
+		act.FieldWorker: "7", act.FieldAs: "ada", act.FieldLane: "low",
 	}
 	target := act.Target{ID: 42, Action: "core.echo", Group: `{"tenant":"acme"}`}
 	seen := 0
-	for _, kind := range []act.Kind{
-		act.CancelExecution, act.CancelTree, act.RetryExecution, act.PauseQueue, act.ResumeQueue, act.LimitQueue,
-		act.ResetQueue, act.ClearQueue,
-		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueDeadLetter,
-		act.DiscardDeadLetter, act.DiscardAllDeadLetters,
-		act.PauseWorkflow, act.ResumeWorkflow, act.CancelWorkflow, act.RetryWorkflow, act.RetryTask, act.AnswerInquiry,
-	} {
+	for _, of := range act.All() {
 		for _, targets := range [][]act.Target{nil, {target, target}} {
-			request := act.Request{Kind: kind, Target: target, Targets: targets, Values: values}
+			if len(targets) > 0 && of.Many == "" {
+				continue
+			}
+			request := act.Request{Kind: of.Kind, Target: target, Targets: targets, Values: values}
 			for _, argv := range request.Commands("it's late") {
 				requireCommand(t, argv)
 				seen++

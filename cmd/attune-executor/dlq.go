@@ -33,7 +33,6 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 	}, aDeadLetter, func(c *client, ctx context.Context, id int64) (*monitor.LedgerDetail, error) {
 		return ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerDetail, error) { return m.DeadLetter(ctx, id) })
 	}, deadLetterPage),
-		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 

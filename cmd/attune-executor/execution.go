@@ -38,11 +38,11 @@ func newExecutionCommand(a *app) *cobra.Command {
 		for _, line := range why.Lines {
 			w.row(line)
 		}
-	}), newExecutionRetryCommand(a), newExecutionCancelCommand(a), showing(a, &cobra.Command{
+	}), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: its state, attempts, timeline and result",
 		Example: "  attune-executor execution show 42 -o json",
-	}, anExecution, (*client).execution, executionPage), newExecutionFrontCommand(a), newExecutionLaneCommand(a))
+	}, anExecution, (*client).execution, executionPage))
 }
 
 func newExecutionListCommand(a *app) *cobra.Command {

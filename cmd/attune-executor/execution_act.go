@@ -19,111 +19,15 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// cancelOptions are the flags of `execution cancel`.
-type cancelOptions struct {
-	tree     bool
-	workflow bool
-	reason   string
-	flags    planFlags
-	chosen   selection
-	waitFlags
-}
-
-// stoppable are the statuses of unfinished executions without a cancel request.
-var stoppable = []lifecycle.Status{
-	lifecycle.StatusRequested, lifecycle.StatusScheduling, lifecycle.StatusScheduled,
-	lifecycle.StatusRunning,
-}
-
-func newExecutionCancelCommand(a *app) *cobra.Command {
-	options := &cancelOptions{}
-	cmd := &cobra.Command{
-		Use:   "cancel ID... | cancel --param NAME=VALUE...",
-		Short: "Stop waiting and running executions",
-		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled\n" +
-			"at once. For a running execution the worker is asked to stop it, and the worker writes how it ended.\n" +
-			"For a failed execution the pending retry is stopped. An execution that was asked to stop is not\n" +
-			"repeated, however it ends.\n\n" +
-			"Without ids the flags choose: all unfinished executions that match, at most 10000 at once, of the\n" +
-			"newest 50000. The command asks first; --dry-run counts them by action and status.",
-		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
-			"  attune-executor execution cancel 42 --tree --dry-run\n" +
-			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
-		Args: options.chosen.someExecutions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := anExecution.ids(args)
-			if err != nil {
-				return err
-			}
-			return a.cancelExecutions(cmd, ids, options)
-		},
-	}
-	flags := cmd.Flags()
-	flags.BoolVar(&options.tree, "tree", false, "their descendants too")
-	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
-	options.waitFlags.add(flags, "wait until they have ended")
-	options.flags.add(flags, "show what would happen and do nothing",
-		"do not ask about executions that the flags choose")
-	options.chosen.flags(cmd)
-	return cmd
-}
-
-func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelOptions) error {
-	if err := options.check(); err != nil {
-		return err
-	}
-	filter, err := options.chosen.read(stoppable...)
-	if err != nil {
-		return err
-	}
-	how := acting{planFlags: options.flags, publishes: true, noun: "execution"}
-	return a.withOperator(cmd, how, func(o *operator) error {
-		return o.cancelExecutions(act.OnIDs(options.kind(), ids...), filter, options, how)
-	})
-}
-
-// kind is the act that the flags ask for.
-func (o *cancelOptions) kind() act.Kind {
-	switch {
-	case o.workflow:
-		return act.CancelWorkflow
-	case o.tree:
-		return act.CancelTree
-	}
-	return act.CancelExecution
-}
-
-func (o *operator) cancelExecutions(
-	request act.Request, filter monitor.ExecutionFilter, options *cancelOptions, how acting,
-) error {
-	if options.chosen.given() {
-		ids, err := o.choose(act.CancelExecution, filter, how)
-		if err != nil || ids == nil {
-			return err
-		}
-		request = act.OnIDs(request.Kind, ids...)
-	}
-	request.Reason = options.reason
-	plan, err := o.planned(request, how)
-	if plan == nil {
-		return err
-	}
-	ctx, stop := o.start("execution")
-	defer stop()
-	receipt, err := o.Run(ctx, plan, options.reason, nil)
-	switch {
-	case receipt == nil:
-		return o.problem(err)
-	case !options.wait || err != nil:
-		return o.finish(ctx, request, receipt, err, how)
-	}
+// awaitStops waits for the ends of the executions that a cancellation has asked to stop, and shows them.
+func (o *operator) awaitStops(ctx context.Context, receipt *act.Receipt, timeout time.Duration) error {
 	stopped, _ := receipt.Data.(*triage.CancelReceipt)
 	if o.output != "json" && o.output != "yaml" {
 		if err := o.show(nil, func(w *page) { receiptPage(w, receipt) }); err != nil {
 			return err
 		}
 	}
-	ends, waited := o.awaitStops(ctx, stopped.Executions, options.timeout)
+	ends, waited := o.ends(ctx, stopped.Executions, timeout)
 	view := cancelView{CancelReceipt: stopped, Delivery: o.delivery(ctx, stopped.Sent), Ends: ends}
 	printErr := o.show(view, func(w *page) {
 		for _, end := range ends {
@@ -152,8 +56,8 @@ type cancelEnd struct {
 	Status lifecycle.Status `json:"status"`
 }
 
-// awaitStops waits for the ends of the executions that were asked to stop.
-func (o *operator) awaitStops(
+// ends waits for the ends of the executions that were asked to stop.
+func (o *operator) ends(
 	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
 ) ([]cancelEnd, error) {
 	ctx, cancel := within(ctx, timeout)
@@ -178,54 +82,6 @@ func (o *operator) awaitStops(
 		ends = append(ends, cancelEnd{ID: r.Acting(), Status: row.Status})
 	}
 	return ends, nil
-}
-
-func newExecutionRetryCommand(a *app) *cobra.Command {
-	var chosen selection
-	reason, flags := "", planFlags{}
-	cmd := &cobra.Command{
-		Use:   "retry ID... | retry --param NAME=VALUE...",
-		Short: "Repeat ended executions, each as a new execution",
-		Long: "Repeat ended executions, whatever their status and however often they were repeated before. Each\n" +
-			"retry is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
-			"once: repeat the newest attempt instead. With several ids, all possible ones are repeated; the exit\n" +
-			"code reports refusals.\n\n" +
-			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned\n" +
-			"unless --status says otherwise, at most 10000 at once, of the newest 50000. The command asks first;\n" +
-			"--dry-run counts them.",
-		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
-			"  attune-executor execution retry 42 43 44 -o json\n" +
-			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
-		Args: chosen.someExecutions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := anExecution.ids(args)
-			if err != nil {
-				return err
-			}
-			if !chosen.given() && flags.dryRun {
-				return usageErrorf("--dry-run goes with flags that choose executions")
-			}
-			filter, err := chosen.read(lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned)
-			if err != nil {
-				return err
-			}
-			how := acting{planFlags: flags, publishes: true, noun: "execution", done: "repeated", field: "retried"}
-			return a.withOperator(cmd, how, func(o *operator) error {
-				if chosen.given() {
-					if ids, err = o.choose(act.RetryExecution, filter, how); err != nil || ids == nil {
-						return err
-					}
-				}
-				slices.Sort(ids) // retries join their queues in the order of the first requests
-				return o.act(act.OnIDs(act.RetryExecution, ids...), reason, how)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
-	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing",
-		"do not ask about executions that the flags choose")
-	chosen.flags(cmd)
-	return cmd
 }
 
 // maxChosen bounds the executions of one command.
@@ -395,4 +251,18 @@ func statusWords() []string {
 		list[i] = string(status)
 	}
 	return list
+}
+
+// chooseWithin restricts an act on a queue to the executions that flags choose.
+func (o *operator) chooseWithin(request *act.Request, filter monitor.ExecutionFilter) error {
+	filter.Action, filter.Statuses = request.Target.Action, []lifecycle.Status{lifecycle.StatusRequested}
+	chosen, err := o.monitor().Choose(o.cmd.Context(), filter, monitor.ChoiceBound)
+	if err != nil {
+		return err
+	}
+	if text := cutText(chosen); text != "" {
+		o.notef("%s", text)
+	}
+	request.Only = chosen.IDs
+	return nil
 }

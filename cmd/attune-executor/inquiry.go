@@ -20,7 +20,6 @@ import (
 	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -297,16 +296,16 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
-	how := acting{planFlags: planFlags{dryRun: o.dryRun}, publishes: true, noun: "inquiry"}
+	how := acting{planFlags: planFlags{dryRun: o.dryRun}, Command: act.Command{Sends: true, Noun: "inquiry"}}
 	return a.withOperator(cmd, how, func(t *operator) error {
 		response, err := t.responseOf(id, o)
 		if err != nil {
 			return err
 		}
 		return t.act(act.Request{
-			Kind: act.AnswerInquiry, Target: act.Target{ID: id},
-			Input: triage.AnswerRequest{Inquiry: id, Response: response, As: o.as, Note: o.note},
-		}, o.note, how)
+			Kind: act.AnswerInquiry, Target: act.Target{ID: id}, Reason: o.note,
+			Values: map[string]string{act.FieldResponse: string(response), act.FieldAs: o.as},
+		}, how)
 	})
 }
 

@@ -206,6 +206,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newDoctorCommand(a), newHealthCommand(a), newRolesCommand(a),
 		newAlertsCommand(a),
 	)
+	a.addActs(root)
 	return root
 }
 

@@ -3,16 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/explain"
-	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
@@ -25,9 +20,7 @@ func newQueueCommand(a *app) *cobra.Command {
 		Aliases: []string{"queues"},
 		Short:   "Show the queues of actions, and act on them",
 		Example: "  attune-executor queue list --blocked\n  attune-executor queue show core.echo",
-	}, newQueueListCommand(a), newQueueShowCommand(a),
-		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a),
-		newQueueRepairCommand(a))
+	}, newQueueListCommand(a), newQueueShowCommand(a))
 }
 
 func newQueueListCommand(a *app) *cobra.Command {
@@ -188,209 +181,4 @@ func queuePage(w *page, d *explain.QueueDetail) {
 			w.row(values...)
 		}
 	}
-}
-
-func groupFlag(cmd *cobra.Command, group *string) {
-	cmd.Flags().StringVar(group, "group", "",
-		`only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
-}
-
-func newQueuePauseCommand(a *app) *cobra.Command {
-	var group, reason string
-	cmd := a.overrideCommand(&cobra.Command{
-		Use:   "pause ACTION",
-		Short: "Pause an action's queues: they admit nothing until they are resumed",
-		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on,\n" +
-			"waiting executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
-			"reason changes.",
-		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
-			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
-	}, act.PauseQueue, &group, &reason)
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the queue")
-	return cmd
-}
-
-func newQueueResumeCommand(a *app) *cobra.Command {
-	return a.overrideCommand(&cobra.Command{
-		Use:     "resume ACTION",
-		Short:   "Resume an action's queues, which keep the order of their executions",
-		Example: "  attune-executor queue resume core.echo",
-	}, act.ResumeQueue, new(string), new(string))
-}
-
-// overrideCommand makes a command that overrides the queues of an action.
-func (a *app) overrideCommand(cmd *cobra.Command, kind act.Kind, group, reason *string) *cobra.Command {
-	cmd.Args = oneArg("the ref of an action, such as core.echo")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.changeQueues(cmd, act.Request{Kind: kind, Target: act.Target{Action: args[0], Group: *group}}, *reason)
-	}
-	groupFlag(cmd, group)
-	return cmd
-}
-
-func (a *app) changeQueues(cmd *cobra.Command, request act.Request, reason string) error {
-	return a.act(cmd, acting{publishes: true, noun: "queue"}, request, reason)
-}
-
-func newQueueLimitCommand(a *app) *cobra.Command {
-	group, reset := "", false
-	cmd := &cobra.Command{
-		Use:   "limit ACTION N | limit ACTION --reset",
-		Short: "Override the limit of an action's policy",
-		Long: "Override how many executions of an action may run at once, in each of its queues, until --reset. A\n" +
-			"lower limit ends no running execution; a higher one is filled at once.",
-		Example: "  attune-executor queue limit core.echo 2\n  attune-executor queue limit core.echo --reset",
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case reset && len(args) == 1, !reset && len(args) == 2:
-				return nil
-			case reset:
-				return fmt.Errorf("limit --reset takes the ref of an action and nothing else")
-			}
-			return fmt.Errorf("limit needs the ref of an action and a number, or --reset")
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			request := act.Request{Kind: act.ResetQueue, Target: act.Target{Action: args[0], Group: group}}
-			if reset {
-				return a.changeQueues(cmd, request, "")
-			}
-			if _, err := parseLimit(args[1]); err != nil {
-				return err
-			}
-			request.Kind, request.Values = act.LimitQueue, map[string]string{act.FieldLimit: args[1]}
-			return a.changeQueues(cmd, request, "")
-		},
-	}
-	cmd.SetFlagErrorFunc(negativeLimit)
-	groupFlag(cmd, &group)
-	cmd.Flags().BoolVar(&reset, "reset", false, "return to the policy's limit")
-	return cmd
-}
-
-// maxLimit is the largest limit; the number above it stands for none.
-const maxLimit = math.MaxInt32 - 1
-
-func parseLimit(text string) (int, error) {
-	limit, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange) && limit > 0, err == nil && limit > maxLimit:
-		return 0, usageErrorf("%q is not a limit: it is at most %d; without a policy, --reset lets any number run",
-			text, maxLimit)
-	case err != nil || limit < 1:
-		return 0, usageErrorf("%q is not a limit: it is a number of at least 1", text)
-	}
-	return int(limit), nil
-}
-
-// negativeLimit reports a negative limit, which cobra takes for a flag, like other invalid limits.
-func negativeLimit(_ *cobra.Command, err error) error {
-	for text := range strings.FieldsSeq(err.Error()) {
-		if number, parseErr := strconv.ParseInt(text, 10, 64); parseErr == nil && number < 0 {
-			return usageErrorf("%q is not a limit: it is a number of at least 1", text)
-		}
-	}
-	return err
-}
-
-func newQueueRepairCommand(a *app) *cobra.Command {
-	dryRun := false
-	cmd := &cobra.Command{
-		Use:   "repair [ACTION]",
-		Short: "Compare the counters of queues with the facts, and correct them",
-		Long: "Compare the counters of queues, workers and shared limits with the executions that hold slots or\n" +
-			"wait, and correct them. Release the slots of ended and deleted executions. Exits with 0 only if\n" +
-			"nothing is wrong any more.",
-		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%s takes at most one argument, the ref of an action, not %d", cmd.Name(), len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
-		},
-	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
-	return cmd
-}
-
-func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
-	how := acting{planFlags: planFlags{dryRun: dryRun}, publishes: true, noun: "difference"}
-	request := act.Request{Kind: act.RepairQueue, Target: act.Target{Action: ref}}
-	if !dryRun {
-		return a.act(cmd, how, request, "")
-	}
-	return a.withOperator(cmd, how, func(o *operator) error {
-		o.action = ref
-		plan, err := o.Plan(cmd.Context(), request)
-		switch {
-		case err != nil:
-			return o.problem(err)
-		case plan.Data == nil:
-			return o.problem(plan.Problem)
-		}
-		found, _ := plan.Data.(*triage.RepairReceipt)
-		err = o.show(with(found, "delivery", deliveryNone), func(w *page) { planPage(w, plan) })
-		if err == nil && len(found.Found) > 0 {
-			return failedErrorf("%s: `attune-executor queue repair` corrects the counters",
-				count(len(found.Found), "difference"))
-		}
-		return err
-	})
-}
-
-func newQueueClearCommand(a *app) *cobra.Command {
-	options := &clearOptions{}
-	cmd := &cobra.Command{
-		Use:   "clear ACTION",
-		Short: "Cancel the executions that wait in an action's queues",
-		Long: "Cancel the executions that wait in an action's queues when the command begins. Running and later\n" +
-			"executions are not touched. If you interrupt it, run the same command again.",
-		Example: "  attune-executor queue clear core.echo --dry-run\n" +
-			"  attune-executor queue clear core.echo --older-than 1h --yes\n" +
-			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
-		Args: oneArg("the ref of an action, such as core.echo"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
-	}
-	groupFlag(cmd, &options.group)
-	flags := cmd.Flags()
-	flags.Var(phrase.SpanFlag{To: &options.olderThan, Age: true}, "older-than",
-		"only executions that have waited for this time, such as 1h")
-	options.plan.add(flags, "show how many would be cancelled and do nothing", "do not ask")
-	options.chosen.paramFlags(cmd)
-	return cmd
-}
-
-func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) error {
-	filter, err := options.chosen.read()
-	if err != nil {
-		return err
-	}
-	how := acting{planFlags: options.plan, asks: true, publishes: true, noun: "execution"}
-	return a.withOperator(cmd, how, func(o *operator) error {
-		wish := triage.ClearRequest{
-			Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan,
-		}
-		if options.chosen.given() {
-			filter.Action, filter.Statuses = ref, []lifecycle.Status{lifecycle.StatusRequested}
-			chosen, err := o.monitor().Choose(cmd.Context(), filter, monitor.ChoiceBound)
-			if err != nil {
-				return err
-			}
-			if text := cutText(chosen); text != "" {
-				o.notef("%s", text)
-			}
-			wish.Only = chosen.IDs
-		}
-		return o.act(act.Request{Kind: act.ClearQueue, Target: act.Target{Action: ref}, Input: wish}, "", how)
-	})
-}
-
-// clearOptions are the flags of `queue clear`.
-type clearOptions struct {
-	group     string
-	olderThan time.Duration
-	plan      planFlags
-	chosen    selection
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -35,26 +34,6 @@ func newWorkersCommand(a *app) *cobra.Command {
 			Example: "  attune-executor workers show worker-node-01",
 			Args:    oneArg("the id or name of a worker"),
 		}, unchecked, (*client).worker, workerPage),
-		a.workerAction(act.CordonWorker, "Cordon a worker: it gets no new executions, and keeps the ones it has",
-			"Cordon a worker: until it is uncordoned, it gets no new executions. It keeps the executions that it\n"+
-				"has, started or not. A restart of the worker does not end the cordon. After exit code 0, no\n"+
-				"execution is dispatched to the worker.",
-			"  attune-executor workers cordon worker-node-01 --reason 'its disk is full'"),
-		a.workerAction(act.UncordonWorker, "Dispatch to a worker again, after a cordon or a drain", "",
-			"  attune-executor workers uncordon worker-node-01"),
-		a.workerAction(act.DrainWorker,
-			"Drain a worker: it gets no new executions, and unstarted ones move to others",
-			"Drain a worker: it gets no new executions, its unstarted executions move to other workers, and running\n"+
-				"ones go on to their ends. Nothing moves away from a worker that does not refuse outdated\n"+
-				"dispatches. Asks first, unless --yes is given.",
-			"  attune-executor workers drain worker-node-01 --yes --wait --timeout 10m\n"+
-				"  attune-executor workers drain worker-node-01 --dry-run"),
-		a.workerAction(act.ForgetWorker, "Remove a lost worker, with its queues",
-			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its\n"+
-				"dead letters. It is refused while the worker has executions, or messages in its queue of\n"+
-				"dispatches. A worker that starts again later under its name is a new one. Asks first, unless --yes\n"+
-				"is given.",
-			"  attune-executor workers forget worker-node-01 --yes"),
 	)
 }
 
@@ -214,66 +193,6 @@ func workerPage(w *page, v workerView) {
 	if v.Cordoned {
 		w.row("cordoned", dash(v.CordonReason))
 	}
-}
-
-// workerOptions are the flags of the commands that change workers.
-type workerOptions struct {
-	reason string
-	plan   planFlags
-	waitFlags
-}
-
-func (a *app) workerAction(kind act.Kind, short, long, example string) *cobra.Command {
-	options := &workerOptions{}
-	cmd := &cobra.Command{
-		Use: kind.Verb() + " WORKER", Short: short, Long: long, Example: example,
-		Args: oneArg("the id or name of a worker"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.check(); err != nil {
-				return err
-			}
-			request := act.Request{Kind: kind, Target: act.Target{Ref: args[0]}}
-			how := acting{
-				planFlags: options.plan, noun: "worker", asks: kind == act.DrainWorker || kind == act.ForgetWorker,
-				connects: kind == act.ForgetWorker && !options.plan.dryRun,
-			}
-			if options.wait {
-				return a.withOperator(cmd, how, func(o *operator) error { return o.drain(request, options, how) })
-			}
-			return a.act(cmd, how, request, options.reason)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&options.reason, "reason", "", "the reason, shown with the worker")
-	flags.BoolVar(&options.plan.dryRun, "dry-run", false, "show what would happen and do nothing")
-	if kind == act.DrainWorker || kind == act.ForgetWorker {
-		flags.BoolVar(&options.plan.yes, "yes", false, "do not ask")
-	}
-	if kind == act.DrainWorker {
-		options.waitFlags.add(flags, "wait until the worker has no executions")
-	}
-	return cmd
-}
-
-// drain drains a worker and waits until it is empty.
-func (o *operator) drain(request act.Request, options *workerOptions, how acting) error {
-	request.Reason = options.reason
-	plan, err := o.planned(request, how)
-	if plan == nil {
-		return err
-	}
-	ctx, stop := o.start("worker")
-	defer stop()
-	receipt, err := o.Run(ctx, plan, options.reason, nil)
-	if err != nil {
-		return o.problem(err)
-	}
-	var w page
-	receiptPage(&w, receipt)
-	text, _, _ := strings.Cut(w.String(), "\n")
-	o.notef("%s", text)
-	drained, _ := receipt.Data.(*triage.WorkerReceipt)
-	return o.awaitDrained(ctx, drained, options.timeout)
 }
 
 // drainPoll is the pause between two reads of a draining worker, and drainNote the longest pause

@@ -9,10 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/triage"
 )
 
 func newWorkflowCommand(a *app) *cobra.Command {
@@ -23,17 +21,7 @@ func newWorkflowCommand(a *app) *cobra.Command {
 		Long:    "Show workflows, and act on them. The id of a workflow is that of its execution, which `run` prints.",
 		Example: "  attune-executor workflow list --paused\n  attune-executor workflow show 42 --graph\n" +
 			"  attune-executor workflow pause 42 --reason 'prices change'",
-	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowChangeCommand(a, &cobra.Command{
-		Use:   "pause ID",
-		Short: "Pause a workflow, with its nested workflows, until it is resumed",
-		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or retries until\n" +
-			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
-		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
-	}, act.PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
-		Use:     "resume ID",
-		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
-		Example: "  attune-executor workflow resume 42",
-	}, act.ResumeWorkflow), newWorkflowCancelCommand(a))
+	}, newWorkflowListCommand(a), newWorkflowShowCommand(a))
 }
 
 func newWorkflowListCommand(a *app) *cobra.Command {
@@ -89,7 +77,6 @@ func tasksText(one *monitor.Workflow) string {
 // workflowError explains an error about a workflow, with its exit code.
 func workflowError(id int64, err error) error {
 	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
-	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
 	switch {
 	case errors.Is(err, monitor.ErrNotFound):
 		return aWorkflow.missing(id)
@@ -97,8 +84,6 @@ func workflowError(id int64, err error) error {
 		return failedErrorf("%w: look with `attune-executor workflow show %d`", none, none.Within.Execution)
 	case isNone:
 		return failedErrorf("%w: look with `attune-executor execution show %d`", none, id)
-	case hasEnded:
-		return refusedErrorf("%w: there is nothing to change", ended)
 	}
 	return err
 }
@@ -293,47 +278,4 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 		}
 		workflowPage(w, d, view.Drawing, options)
 	})
-}
-
-func newWorkflowChangeCommand(a *app, cmd *cobra.Command, kind act.Kind) *cobra.Command {
-	reason := ""
-	cmd.Args = oneArg("the id of a workflow")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := aWorkflow.id(args[0])
-		if err != nil {
-			return err
-		}
-		return a.act(cmd, acting{noun: "workflow"}, act.Request{Kind: kind, Target: act.Target{ID: id}}, reason)
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the workflow")
-	return cmd
-}
-
-func newWorkflowCancelCommand(a *app) *cobra.Command {
-	options := &cancelOptions{workflow: true}
-	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Stop a workflow; its definition decides about its running tasks",
-		Long: "Stop a workflow: it starts nothing more, and its waiting executions are cancelled. Running\n" +
-			"executions are stopped too if the definition says cancellation_policy: cancel_running; otherwise they\n" +
-			"go on to their ends.",
-		Example: "  attune-executor workflow cancel 42 --reason 'wrong cart' --wait --timeout 30s",
-		Args:    oneArg("the id of a workflow"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := aWorkflow.id(args[0])
-			if err != nil {
-				return err
-			}
-			if options.flags.dryRun && (options.wait || options.timeout != 0) {
-				return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
-			}
-			return a.cancelExecutions(cmd, []int64{id}, options)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
-	flags.BoolVar(&options.flags.dryRun, "dry-run", false,
-		"show what would happen to it and to each task, and do nothing")
-	options.waitFlags.add(flags, "wait until it has ended")
-	return cmd
 }

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,33 +56,57 @@ func (m *Menu) Can(kind Kind) bool {
 	return slices.ContainsFunc(m.Items, func(i Item) bool { return i.Kind == kind && i.Not == "" })
 }
 
-// Field is a value that an act needs.
+// Field is a value that an act takes: a field of its form, a flag or an argument of its command, and a member of the
+// body or a parameter of its route.
 type Field struct {
-	// Name is the key in Request.Values, Label the text in the form.
+	// Name is the key in Request.Values. Label is the text in the form, which has only fields with a label.
 	Name, Label string
+	Type        FieldType
 	// Value is the default, Hint says what is valid.
 	Value, Hint string
-	// Check validates a value with a short error; nil accepts every value.
+	// Check validates a value; nil accepts every value.
 	Check func(value string) error
 	// Choices are the values to choose from; empty means a text. Optional also allows none of them.
 	Choices  []string
 	Optional bool
 	// Secret hides the value while it is typed. Long allows a document.
 	Secret, Long bool
-	// Number makes typing replace the default.
-	Number bool
+	// Usage is the help of its flag; without one there is none. Named is the name of the flag, by default that of the
+	// field. Argument is set for an argument.
+	Usage, Named string
+	Argument     bool
+	// HTTP says that the route takes it. It must be given if it is Required.
+	HTTP, Required bool
 }
+
+// FieldType is the type of a value, which is always written as a text.
+type FieldType int
+
+// The types of values.
+const (
+	Text FieldType = iota
+	Number
+	Decimal
+	Age
+	Document // in JSON
+)
+
+// Flag is the name of its flag.
+func (f *Field) Flag() string { return cmp.Or(f.Named, f.Name) }
+
+// Member is its name in JSON and in queries.
+func (f *Field) Member() string { return strings.ReplaceAll(f.Name, "-", "_") }
 
 // Request asks for an act on one row or on marked rows.
 type Request struct {
 	Kind   Kind
 	Target Target
-	// Values are the values of the form by field name.
+	// Values are the values of the fields by name.
 	Values map[string]string
 	// Targets are the chosen rows at the time of the request; empty means the Target alone.
 	Targets []Target
-	// Input is the request of triage that a door has read already; it replaces the values of the form.
-	Input any
+	// Only are the executions to which a clearing is restricted; nil for all.
+	Only []int64
 	// Reason is that of the run, if it is known already.
 	Reason string
 	// Named is set if the operator named each of the targets, so that a row that cannot be changed is refused and not
@@ -150,6 +175,8 @@ type Plan struct {
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed. Problem is the same with its kind.
 	Nothing string
 	Problem *Problem
+	// Wrong is why a dry run fails: it has found what should not be.
+	Wrong *Problem
 	// Data is the plan as it is published.
 	Data any
 	// DeadLetters are all dead letters of the plan, also the unchanged ones. An export contains them in full.

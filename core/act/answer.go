@@ -15,15 +15,66 @@ import (
 // AnswerInquiry answers a question.
 const AnswerInquiry Kind = "inquiry.respond"
 
-var _ = declare(AnswerInquiry, about{ // the command asks for the answer itself, since answers may be secret
-	key: "a", label: "answer", help: "the first answer counts", many: "if the answer fits; the first answer counts",
-	command: "inquiry respond", flags: []flag{{name: "--as", field: FieldAs}}, plan: (*Operator).planAnswer,
+var _ = declare(AnswerInquiry, Act{
+	Key: "a", Label: "answer", Help: "the first answer counts", Many: "if the answer fits; the first answer counts",
+	Fields: []Field{
+		{Name: FieldResponse, Type: Document, HTTP: true, Required: true},
+		{Name: FieldAs, Usage: "the login of the identity that answers", HTTP: true},
+	},
+	Command: Command{ // the command asks for the answer itself, since answers may be secret
+		Group: "inquiry", Use: "respond ID", Takes: TakesID, Own: true, Note: "the reason, for the audit",
+	},
+	Route: Route{Path: "inquiries/{id}/respond"}, offers: []offer{in("inquiry", 1, answerFits)},
+	plan: (*Operator).planAnswer,
 })
+
+// asked is an inquiry with the form of its answer.
+type asked struct {
+	*monitor.InquiryDetail
+
+	form *inquiry.AnswerForm
+}
+
+// answerFits fills the form of an answer.
+func answerFits(d asked, answer *Item) {
+	answer.About = d.Prompt
+	switch d.Status {
+	case monitor.InquiryPending:
+	case monitor.InquiryResponded:
+		answer.Not = "it was answered already"
+		if d.Responder != "" {
+			answer.Not += " by " + d.Responder
+		}
+	default:
+		answer.Not = "it is over: " + d.Status
+	}
+	for _, f := range d.form.Fields {
+		hint := f.Words
+		if f.Required {
+			hint += "; required"
+		}
+		if f.About != "" {
+			hint += ": " + f.About
+		}
+		answer.Fields = append(answer.Fields, Field{
+			Name: FieldAnswer + f.Name, Label: f.Name, Value: f.Default, Hint: hint, Check: f.Check, Secret: f.Secret,
+			Choices: f.Choices, Optional: !f.Required, Long: true,
+		})
+	}
+	if d.AssignedTo != nil {
+		answer.Fields = append(answer.Fields, Field{
+			Name: FieldAs, Label: "in the name of", Value: d.Assignee, Hint: "the login of the one it is assigned to",
+		})
+	}
+}
 
 // planAnswer plans to answer an inquiry.
 func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) error {
 	id := request.Target.ID
-	answer, read := request.Input.(triage.AnswerRequest)
+	response, read := request.Values[FieldResponse]
+	answer := triage.AnswerRequest{
+		Inquiry: id, Response: []byte(response), As: request.value(FieldAs), Note: request.Reason,
+	}
 	if !read || !request.Direct {
 		d, err := o.reader.Inquiry(ctx, id)
 		if err != nil {
@@ -34,9 +85,7 @@ func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) 
 			if answer.Response, err = compose(form, d, request.Values); err != nil {
 				return err
 			}
-			answer.As = strings.TrimSpace(request.Values[FieldAs])
 		}
-		answer.Inquiry = id
 		planned, err := o.triage.PlanAnswer(ctx, answer)
 		switch {
 		case err != nil && read:
@@ -47,7 +96,6 @@ func (o *Operator) planAnswer(ctx context.Context, request Request, plan *Plan) 
 		plan.Data = planned
 		sayAnswer(plan, planned, d)
 	}
-	answer.Inquiry = id
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
 		answer.Note = reason
 		return o.triage.Answer(ctx, answer)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -21,21 +22,64 @@ const (
 )
 
 var (
-	_ = declare(CancelExecution, about{
-		key: "c", label: "cancel", help: "end it, or ask its worker to stop it",
-		many: "end them, or ask their workers to stop them", command: "execution cancel", reason: "--reason",
-		plan: (*Operator).planCancel, whole: true,
+	_ = declare(CancelExecution, Act{
+		Key: "c", Label: "cancel", Help: "end it, or ask its worker to stop it",
+		Many: "end them, or ask their workers to stop them",
+		Command: Command{
+			Group: "execution", Use: "cancel ID... | cancel --param NAME=VALUE...", Takes: TakesIDs,
+			Short: "Stop waiting and running executions",
+			Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled\n" +
+				"at once. For a running execution the worker is asked to stop it, and the worker writes how it ended.\n" +
+				"For a failed execution the pending retry is stopped. An execution that was asked to stop is not\n" +
+				"repeated, however it ends.\n\n" +
+				"Without ids the flags choose: all unfinished executions that match, at most 10000 at once, of the\n" +
+				"newest 50000. The command asks first; --dry-run counts them by action and status.",
+			Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
+				"  attune-executor execution cancel 42 --tree --dry-run\n" +
+				"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
+			Chooses: []lifecycle.Status{ // without a cancel request
+				lifecycle.StatusRequested, lifecycle.StatusScheduling, lifecycle.StatusScheduled,
+				lifecycle.StatusRunning,
+			},
+			Reason: "the reason, shown in the result", DryRun: dryAct, Yes: yesChoice,
+			Wait: "wait until they have ended", Sends: true,
+		},
+		offers: []offer{in("execution", 4, cancelFits), in("task", 4, cancelFits)},
+		plan:   (*Operator).planCancel, whole: true,
 	})
-	_ = declare(CancelTree, about{
-		key: "t", label: "cancel tree", help: "end it and everything that it has started", command: "execution cancel",
-		reason: "--reason", flags: []flag{{name: "--tree"}}, plan: (*Operator).planCancel, whole: true,
+	_ = declare(CancelTree, Act{
+		Key: "t", Label: "cancel tree", Help: "end it and everything that it has started",
+		Command: Command{Of: []Kind{CancelExecution}, Switch: "tree", SwitchHelp: "their descendants too"},
+		// The tree of an ended execution may still run.
+		offers: []offer{in[any]("execution", 5, nil), in[any]("task", 5, nil), in[any]("workflow", 5, nil)},
+		plan:   (*Operator).planCancel, whole: true,
 	})
-	_ = declare(CancelWorkflow, about{
-		key: "c", label: "cancel", help: "start nothing more and end it",
-		many: "start nothing more in them and end them", command: "workflow cancel", reason: "--reason",
-		plan: (*Operator).planCancel, whole: true,
+	_ = declare(CancelWorkflow, Act{
+		Key: "c", Label: "cancel", Help: "start nothing more and end it",
+		Many: "start nothing more in them and end them",
+		Command: Command{
+			Group: "workflow", Use: "cancel ID", Takes: TakesID,
+			Short: "Stop a workflow; its definition decides about its running tasks",
+			Long: "Stop a workflow: it starts nothing more, and its waiting executions are cancelled. Running\n" +
+				"executions are stopped too if the definition says cancellation_policy: cancel_running; otherwise they\n" +
+				"go on to their ends.",
+			Example: "  attune-executor workflow cancel 42 --reason 'wrong cart' --wait --timeout 30s",
+			Reason:  "the reason, shown in the result",
+			DryRun:  "show what would happen to it and to each task, and do nothing",
+			Wait:    "wait until it has ended", Sends: true, Noun: "execution",
+		},
+		Route:  Route{Path: "workflows/{id}/cancel"},
+		offers: []offer{in("workflow", 4, func(w *monitor.Workflow, item *Item) { item.Not = ended(w.Status) })},
+		plan:   (*Operator).planCancel, whole: true,
 	})
 )
+
+func cancelFits(x *monitor.Execution, item *Item) {
+	item.Not = ended(x.Status)
+	if lifecycle.Status(x.Status) == lifecycle.StatusCanceling {
+		item.Not = "its worker was asked to stop it already"
+	}
+}
 
 // planCancel plans to cancel an execution, several, a tree, or a workflow.
 func (o *Operator) planCancel(ctx context.Context, request Request, plan *Plan) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -12,20 +13,40 @@ import (
 // ClearQueue cancels the waiting executions of queues.
 const ClearQueue Kind = "queue.clear"
 
-var _ = declare(ClearQueue, about{
-	key: "c", label: "clear", help: "cancel its waiting executions", command: "queue clear",
-	flags: []flag{{name: "--older-than", field: FieldOlderThan}}, plan: (*Operator).planClear,
+var _ = declare(ClearQueue, Act{
+	Key: "c", Label: "clear", Help: "cancel its waiting executions",
+	Fields: []Field{
+		groupField(),
+		{
+			Name: FieldOlderThan, Label: "waiting longer than", Type: Age, Hint: "such as 10m or 2h; empty: all",
+			Check: checkAge, Usage: "only executions that have waited for this time, such as 1h", HTTP: true,
+		},
+	},
+	Command: Command{
+		Group: "queue", Use: "clear ACTION", Takes: TakesQueue, Within: true,
+		Short: "Cancel the executions that wait in an action's queues",
+		Long: "Cancel the executions that wait in an action's queues when the command begins. Running and later\n" +
+			"executions are not touched. If you interrupt it, run the same command again.",
+		Example: "  attune-executor queue clear core.echo --dry-run\n" +
+			"  attune-executor queue clear core.echo --older-than 1h --yes\n" +
+			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
+		DryRun: "show how many would be cancelled and do nothing", Yes: "do not ask", Asks: true, Sends: true,
+		Noun: "execution",
+	},
+	Route: Route{Path: "actions/{ref}/queues/clear", Plans: true},
+	offers: []offer{in("queue", 6, func(q *monitor.Queue, item *Item) {
+		if q.Queued == 0 {
+			item.Not = "no execution waits in it"
+		}
+		item.Touches = "the waiting executions of queue " + q.Name()
+	})},
+	plan: (*Operator).planClear,
 })
 
 // planClear plans to cancel the waiting executions of queues.
 func (o *Operator) planClear(ctx context.Context, request Request, plan *Plan) error {
-	wish, read := request.Input.(triage.ClearRequest)
-	if !read {
-		age, err := OlderThan(request.Values[FieldOlderThan])
-		if err != nil {
-			return err
-		}
-		wish = triage.ClearRequest{Target: queueTarget(request), OlderThan: age}
+	wish := triage.ClearRequest{
+		Target: queueTarget(request), OlderThan: request.age(FieldOlderThan), Only: request.Only,
 	}
 	planned, err := o.triage.PlanClear(ctx, wish)
 	if err != nil {

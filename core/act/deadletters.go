@@ -107,12 +107,28 @@ func (o *Operator) runs(kind Kind, do func(ctx context.Context, reason string) (
 	})
 }
 
-// one makes the run of an act on one row from a run of triage, so that a refusal is its error. unchanged is the reason
-// why the row stays as it is if no step says so.
-func (o *Operator) one(
-	request Request, unchanged string, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
+// eachDeadLetter makes the run of an act on one dead letter after the other. do returns the audit of one.
+func (o *Operator) eachDeadLetter(
+	kind Kind, ids []int64, do func(ctx context.Context, id int64, reason string) (int64, error),
 ) Run {
-	run := o.runs(request.Kind, do)
+	run := triage.Run{Lock: triage.DeadLettersLock}
+	for _, id := range ids {
+		run.Steps = append(run.Steps, triage.Step{
+			Rows: []int64{id},
+			Do: func(ctx context.Context, reason string) (triage.Outcome, error) {
+				row, err := do(ctx, id, reason)
+				return triage.Outcome{Done: 1, Audits: []int64{row}}, err
+			},
+		})
+	}
+	return o.runs(kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.Run(ctx, run, reason)
+	})
+}
+
+// one makes a run of one row, of which a refusal is the error. unchanged is the reason why the row stays as it is if no
+// step says so.
+func one(request *Request, unchanged string, run Run) Run {
 	return func(ctx context.Context, reason string) (*Receipt, error) {
 		receipt, err := run(ctx, reason)
 		if err != nil {

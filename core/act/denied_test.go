@@ -118,6 +118,9 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 	deadLetters := func(kind act.Kind, one act.Target) act.Request {
 		return act.Request{Kind: kind, Target: one, Targets: []act.Target{one, deadLetter("")}}
 	}
+	testkit.Exec(b.t, b.store, `insert into rule (ref, pack, pack_ref, label, action_ref, trigger_ref, enabled)
+		select r, p.id, p.ref, 'Rule', 'pk.ask', 'pk.door', r = 'pk.on' from pack p, unnest(array['pk.on', 'pk.off']) r
+		where p.ref = 'pk'`)
 	_, ids := b.waiting("pk.moved", 3)
 	moved, err := triage.New(triage.Config{}, b.store, nil).Move(b.t.Context(),
 		triage.MoveRequest{Act: triage.MoveFront, IDs: ids[2:]})
@@ -157,6 +160,8 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 		deadLetters(act.UndoDeadLetters, deadLetter("discarded")),
 		deadLetters(act.ReturnDeadLetters, deadLetter("")),
 		{Kind: act.TakeDeadLetters},
+		{Kind: act.EnableRule, Target: act.Target{Ref: "pk.off"}},
+		{Kind: act.DisableRule, Target: act.Target{Ref: "pk.on"}},
 		{Kind: act.PurgeBroker, Target: act.Target{Name: message.QueueDeadLetter}},
 	}
 	send := deadLetters(act.SendDeadLetters, deadLetter(""))

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
@@ -18,26 +17,88 @@ const (
 )
 
 var (
-	_ = declare(DiscardDeadLetter, about{
-		key: "d", label: "discard", help: "nothing is done about it; the ledger keeps it",
-		many: "nothing is done about them; the ledger keeps them", command: "dlq discard", reason: "--reason",
+	_ = declare(DiscardDeadLetter, Act{
+		Key: "d", Label: "discard", Help: "nothing is done about it; the ledger keeps it",
+		Many: "nothing is done about them; the ledger keeps them",
+		Command: Command{
+			Group: "dlq", Use: "discard ID...", Takes: TakesIDs,
+			Short:   "Discard dead letters: nothing is done about them",
+			Long:    "Discard waiting dead letters: nothing is done about them. The rows keep everything.",
+			Example: "  attune-executor dlq discard 12 --reason 'a test of ours'",
+			Reason:  "the reason, for the audit", Done: "discarded", Results: "done",
+		},
+		Route: Route{Path: "dead-letters/{id}/discard"}, offers: []offer{in("dead letter", 2, openFits)},
 		plan: (*Operator).planDiscard, whole: true,
 	})
-	_ = declare(DiscardAllDeadLetters, about{
-		key: "p", label: "discard all", help: "all that wait and match", command: "dlq discard-all", reason: "--note",
-		flags: []flag{ // here --reason is the reason of the dead letter
-			{name: "--reason", field: FieldReason},
-			{name: "--action", field: FieldAction},
-			{name: "--worker", field: FieldWorker},
-			{name: "--older-than", field: FieldOlderThan},
+	_ = declare(DiscardAllDeadLetters, Act{
+		Key: "p", Label: "discard all", Help: "all that wait and match", Fields: discardFields,
+		Command: Command{
+			Group: "dlq", Use: "discard-all", Aliases: []string{"purge"},
+			Short: "Discard all waiting dead letters that match",
+			Long: "Discard the dead letters that wait when the command begins and match, at most 10000 at once; without\n" +
+				"a filter all of them. Decided ones stay as they are, later ones wait, and the rows keep everything\n" +
+				"until they are pruned. If you interrupt it, run the same command again.",
+			Example: "  attune-executor dlq discard-all --type EventCreated --older-than 7d --dry-run\n" +
+				"  attune-executor dlq discard-all --reason rejected --note 'tests of last week' --yes",
+			Note:   "the reason, for the audit", // --reason is that of the dead letters
+			DryRun: "show what would be discarded and do nothing", Yes: "do not ask", Asks: true,
 		},
+		Route: Route{Path: "dead-letters/discard-all", Plans: true},
+		offers: []offer{in("dead letter", 6, func(l *monitor.LedgerEntry, item *Item) {
+			item.Touches, item.Fields[0].Value = "waiting dead letters that match", l.Reason
+		})},
 		plan: (*Operator).planDiscardAll, whole: true,
 	})
-	_ = declare(UndoDeadLetters, about{
-		key: "u", label: "reopen", help: "put it back among the waiting ones",
-		many: "put them back among the waiting ones", plan: (*Operator).planUndo, whole: true,
+	_ = declare(UndoDeadLetters, Act{
+		Key: "u", Label: "reopen", Help: "put it back among the waiting ones",
+		Many: "put them back among the waiting ones", Route: Route{Path: "dead-letters/{id}/reopen"},
+		offers: []offer{in("dead letter", 4, func(l *monitor.LedgerEntry, item *Item) {
+			if !l.IsDiscarded() {
+				item.Not = "it was not discarded"
+			}
+		})},
+		plan: (*Operator).planUndo, whole: true,
 	})
 )
+
+// discardFields choose waiting dead letters.
+var discardFields = []Field{
+	{
+		Name: FieldReason, Label: "died because", Hint: "expired, rejected …; empty: any", HTTP: true,
+		Usage: "only dead letters with this reason: expired, rejected, maxlen, delivery_limit, poison, unknown",
+	},
+	{
+		Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any", HTTP: true,
+		Usage: "only dead letters about actions whose ref matches; * stands for anything",
+	},
+	{
+		Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any", HTTP: true,
+		Usage: "only dead letters to this worker, by id or name",
+	},
+	{
+		Name: FieldMessage, HTTP: true,
+		Usage: "only dead letters of this message type, such as ExecutionRequested",
+	},
+	{
+		Name: FieldExecution, Type: Number, Check: numbered("the id of an execution", maxID, true), HTTP: true,
+		Usage: "only dead letters about this execution",
+	},
+	{
+		Name: FieldSince, Type: Age, Check: checkAge, HTTP: true,
+		Usage: "only dead letters stored within this time, such as 12h or 7d",
+	},
+	{
+		Name: FieldOlderThan, Label: "older than", Type: Age, Hint: "such as 10m or 2h; empty: any", Check: checkAge,
+		HTTP: true, Usage: "only dead letters stored longer ago than this",
+	},
+}
+
+// openFits says why an act does not apply to a decided dead letter.
+func openFits(l *monitor.LedgerEntry, item *Item) {
+	if !l.Open() {
+		item.Not = "it is decided: " + l.Decision
+	}
+}
 
 // planDiscard plans to discard a dead letter, or the marked ones.
 func (o *Operator) planDiscard(ctx context.Context, request Request, plan *Plan) error {
@@ -110,18 +171,11 @@ func (o *Operator) discards(plan *Plan, planned *triage.DiscardPlan) {
 
 // planDiscardAll plans to discard all waiting dead letters that match.
 func (o *Operator) planDiscardAll(ctx context.Context, request Request, plan *Plan) error {
-	wish, read := request.Input.(triage.DiscardRequest)
-	if !read {
-		age, err := OlderThan(request.Values[FieldOlderThan])
-		if err != nil {
-			return err
-		}
-		value := func(name string) string { return strings.TrimSpace(request.Values[name]) }
-		wish = triage.DiscardRequest{
-			Reason: value(FieldReason), Action: value(FieldAction), Worker: value(FieldWorker), MinAge: age,
-		}
-	}
-	planned, err := o.triage.PlanDiscard(ctx, wish)
+	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardRequest{
+		Reason: request.value(FieldReason), Action: request.value(FieldAction), Worker: request.value(FieldWorker),
+		Type: request.value(FieldMessage), Execution: request.number(FieldExecution), MaxAge: request.age(FieldSince),
+		MinAge: request.age(FieldOlderThan), Note: request.Reason,
+	})
 	if err != nil {
 		return err
 	}
@@ -146,11 +200,13 @@ func (o *Operator) planDiscardAll(ctx context.Context, request Request, plan *Pl
 
 // planUndo plans to reopen discarded dead letters.
 func (o *Operator) planUndo(ctx context.Context, request Request, plan *Plan) error {
+	reopen := func(ids []int64) Run {
+		return o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+			return o.triage.Reopen(ctx, ids, reason)
+		})
+	}
 	if request.Direct {
-		plan.Run = o.one(request, "is not discarded, or does not exist",
-			func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-				return o.triage.Reopen(ctx, request.IDs(), reason)
-			})
+		plan.Run = one(&request, "is not discarded, or does not exist", reopen(request.IDs()))
 		return nil
 	}
 	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
@@ -165,8 +221,6 @@ func (o *Operator) planUndo(ctx context.Context, request Request, plan *Plan) er
 	if len(ids) == 0 {
 		return nothing("none of them was discarded")
 	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.Reopen(ctx, ids, reason)
-	})
+	plan.Run = reopen(ids)
 	return nil
 }

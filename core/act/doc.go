@@ -4,14 +4,15 @@
 //
 // # An act
 //
-// Each act has a Kind, its name in operator_audit, and one declaration with its key, texts, command and planner. The
-// declaration, the planner and the words of the receipt are in one file for each act, or for an act and its opposite. A
-// new act is one such file. Transactions are in package triage, which knows no texts.
+// Each act has a Kind, its name in operator_audit, and one Act that declares it: its places in menus, its fields, its
+// command, its route and its planner. The doors make menus, commands and routes from it. The declaration, the planner
+// and the words of the receipt are in one file for each act, or for an act and its opposite. A new act is one such
+// file. Transactions of many rows and steps are in package triage; triage.Change runs one that is simpler.
 //
 // # From a request to a receipt
 //
 //	Menu      the acts on a row, with reasons why others do not apply; only the dashboard has menus
-//	Request   the kind, the rows, and values: those of a form, or the request of triage that a door has read
+//	Request   the kind, the rows, and the values of the fields as texts, which each door reads in its way
 //	Plan      sentences, the word that confirms it, the published plan, and the run. Planning changes nothing.
 //	Run       the one loop of triage, with its lock, pace, stop and counts; it checks everything again under locks
 //	Receipt   a sentence and lines, the audits, what to do next, how to undo it, and the published receipt

@@ -1,6 +1,7 @@
 package act_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,15 +117,14 @@ func TestActionsOfATakenOrDiscardedDeadLetter(t *testing.T) {
 
 func TestAges(t *testing.T) {
 	t.Parallel()
-	age, err := act.OlderThan(" 10m ")
-	require.NoError(t, err)
-	require.Equal(t, 10*time.Minute, age)
-	age, err = act.OlderThan("")
-	require.NoError(t, err)
-	require.Zero(t, age)
-	for _, bad := range []string{"10", "-1m", "soon"} {
-		_, err = act.OlderThan(bad)
-		require.Error(t, err, bad)
+	items := act.ForQueue(&monitor.Queue{Queued: 1}).Items
+	age := items[len(items)-1].Fields[0]
+	require.Equal(t, act.FieldOlderThan, age.Name)
+	for _, good := range []string{"", " 10m ", "2h"} {
+		require.NoError(t, age.Check(good), good)
+	}
+	for _, bad := range []string{"10", "-1m", "0s", "soon"} {
+		require.EqualError(t, age.Check(bad), strconv.Quote(bad)+" is not an age such as 90s, 10m, 2h or 3d")
 	}
 }
 

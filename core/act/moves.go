@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -16,22 +18,69 @@ const (
 	PutBackExecutions Kind = "execution.put-back"
 )
 
+// moveChoice ends the texts of commands that move executions.
+const moveChoice = "\n\nWithout ids the flags choose: all waiting executions that match, at most 10000 at once, of the newest\n" +
+	"50000. The command asks first; --dry-run counts them."
+
 var (
-	_ = declare(FrontExecution, about{
-		key: "f", label: "front", help: "before the others of its lane that wait",
-		many: "before the others of their lane that wait", command: "execution front", reason: "--reason",
-		plan: (*Operator).planMove, whole: true,
+	_ = declare(FrontExecution, Act{
+		Key: "f", Label: "front", Help: "before the others of its lane that wait",
+		Many: "before the others of their lane that wait",
+		Command: Command{
+			Group: "execution", Use: "front ID... | front --param NAME=VALUE...", Takes: TakesIDs,
+			Short: "Let waiting executions start before the others of their lane",
+			Long: "Move waiting executions before all others of their lane, in their present order. Executions that were\n" +
+				"admitted are not touched. Other queues lose nothing: at a shared limit the queue keeps its turns." + moveChoice,
+			Example: "  attune-executor execution front 42 43 --reason 'acme waits'\n" +
+				"  attune-executor execution front --action shop.bill -p tenant=acme --dry-run\n" +
+				"  attune-executor execution front --undo 17",
+			Chooses: []lifecycle.Status{lifecycle.StatusRequested},
+			Reason:  "the reason, for the audit", DryRun: dryChoice, Yes: yesChoice, Counts: true, Sends: true,
+		},
+		Route:  Route{Path: "executions/front", IDs: "ids"},
+		offers: []offer{in("execution", 2, moveFits), in("task", 2, moveFits)}, plan: (*Operator).planMove, whole: true,
 	})
-	_ = declare(LaneExecution, about{
-		key: "l", label: "lane", help: "another lane of its queue", many: "another lane of their queues",
-		command: "execution lane", reason: "--reason", flags: []flag{{name: "--to", field: FieldLane}},
-		plan: (*Operator).planMove, whole: true,
+	_ = declare(LaneExecution, Act{
+		Key: "l", Label: "lane", Help: "another lane of its queue", Many: "another lane of their queues",
+		Fields: []Field{{
+			Name: FieldLane, Label: "lane", Value: "high", Choices: []string{"high", "normal", "low"}, Check: checkLane,
+			Usage: "the lane: high, normal or low", Named: "to", HTTP: true, Required: true,
+		}},
+		Command: Command{
+			Group: "execution", Use: "lane --to LANE ID... | lane --to LANE --param NAME=VALUE...", Takes: TakesIDs,
+			Short: "Move waiting executions to another lane of their queues",
+			Long: "Give waiting executions another priority. In its new lane each has the place of its arrival. Executions\n" +
+				"that were admitted are not touched." + moveChoice,
+			Example: "  attune-executor execution lane --to high 42 43\n" +
+				"  attune-executor execution lane --to low --action shop.bill -p tenant=acme --yes\n" +
+				"  attune-executor execution lane --undo 17",
+			Chooses: []lifecycle.Status{lifecycle.StatusRequested},
+			Reason:  "the reason, for the audit", DryRun: dryChoice, Yes: yesChoice, Counts: true, Sends: true,
+		},
+		Route:  Route{Path: "executions/lane", IDs: "ids"},
+		offers: []offer{in("execution", 3, moveFits), in("task", 3, moveFits)}, plan: (*Operator).planMove, whole: true,
 	})
-	_ = declare(PutBackExecutions, about{
-		key: "u", label: "put back", help: "moved executions to their old places", command: "execution front --undo",
-		reason: "--reason", plan: (*Operator).planMove, whole: true,
+	_ = declare(PutBackExecutions, Act{
+		Key: "u", Label: "put back", Help: "moved executions to their old places",
+		Command: Command{
+			Of: []Kind{FrontExecution, LaneExecution}, Switch: "undo", Number: true,
+			SwitchHelp: "put back what the move with this audit moved, as far as it still waits",
+			Subject:    "the number of an audit",
+		},
+		Route: Route{Path: "executions/put-back", ID: "audit_id"}, plan: (*Operator).planMove, whole: true,
 	})
 )
+
+func moveFits(x *monitor.Execution, item *Item) {
+	if item.Not = ended(x.Status); item.Not == "" && lifecycle.Status(x.Status) != lifecycle.StatusRequested {
+		item.Not = "it does not wait: " + x.Status
+	}
+}
+
+func checkLane(value string) error {
+	_, err := triage.ParseLane(value)
+	return err
+}
 
 // planMove plans to move waiting executions, or to undo a move, whose audit is then the target.
 func (o *Operator) planMove(ctx context.Context, request Request, plan *Plan) error {
@@ -45,7 +94,7 @@ func (o *Operator) planMove(ctx context.Context, request Request, plan *Plan) er
 	case LaneExecution:
 		lane, err := triage.ParseLane(request.Values[FieldLane])
 		if err != nil {
-			return &InvalidError{Problems: map[string]string{FieldLane: err.Error()}}
+			return err
 		}
 		wish.Act, wish.Lane, to = triage.MoveLane, lane, "to the lane "+request.Values[FieldLane]
 	}

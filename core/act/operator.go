@@ -1,9 +1,11 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -60,17 +62,20 @@ func (o *Operator) Plan(ctx context.Context, request Request) (*Plan, error) {
 }
 
 func (o *Operator) plan(ctx context.Context, request Request) (*Plan, error) {
-	act, known := acts[request.Kind]
+	of, known := acts[request.Kind]
 	if !known {
 		return nil, fmt.Errorf("%s is not something that can be done from here", request.Kind)
+	}
+	if unfit := of.Check(request.Values); unfit != nil {
+		return nil, unfit
 	}
 	plan := &Plan{
 		Request: request,
 		Title:   fmt.Sprintf("%s %s %d", capital(request.Kind.Verb()), request.Kind.Of(), request.Target.ID),
 	}
-	planner := act.plan
+	planner := of.plan
 	switch {
-	case len(request.Targets) == 0 || act.whole:
+	case len(request.Targets) == 0 || of.whole:
 	case request.Named:
 		planner = (*Operator).planNamed
 	default:
@@ -121,10 +126,12 @@ func (o *Operator) planNamed(_ context.Context, request Request, plan *Plan) err
 		receipt, run := &Receipt{}, triage.Run{}
 		running, stop := context.WithCancel(ctx)
 		defer stop()
+		if request.Kind.Of() == "execution" { // retries join their queues in the order of the first requests
+			slices.SortFunc(request.Targets, func(a, b Target) int { return cmp.Compare(a.ID, b.ID) })
+		}
 		for _, target := range request.Targets {
 			one := Request{
-				Kind: request.Kind, Target: target, Values: request.Values, Input: request.Input, Direct: true,
-				Anyway: request.Anyway,
+				Kind: request.Kind, Target: target, Values: request.Values, Direct: true, Anyway: request.Anyway,
 			}
 			run.Steps = append(run.Steps, triage.Step{
 				Rows: []int64{target.ID},
@@ -267,9 +274,15 @@ func audits(id int64) []int64 {
 
 // OnIDs requests an act on rows that the operator named.
 func OnIDs(kind Kind, ids ...int64) Request {
-	request := *ofIDs(kind, ids...)
-	request.Named = true
+	request := Request{Kind: kind}
+	request.OnIDs(ids)
 	return request
+}
+
+// OnIDs has the request act on rows that the operator named.
+func (r *Request) OnIDs(ids []int64) {
+	of := ofIDs(r.Kind, ids...)
+	r.Target, r.Targets, r.Named = of.Target, of.Targets, true
 }
 
 // ofIDs requests an act on rows by their ids.

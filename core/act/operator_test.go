@@ -156,7 +156,7 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	b.run(b.plan(act.ResetQueue, target))
 	_, err := b.Plan(t.Context(),
 		act.Request{Kind: act.LimitQueue, Target: target, Values: map[string]string{act.FieldLimit: "0"}})
-	require.ErrorIs(t, err, triage.ErrLimit)
+	require.EqualError(t, err, `"0" is not a limit: it is a number from 1 to 2147483646`)
 }
 
 func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {

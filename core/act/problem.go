@@ -64,19 +64,21 @@ func refuse(kind ProblemKind, format string, args ...any) *Problem {
 // nothing is the problem of a plan that would change nothing.
 func nothing(text string) *Problem { return &Problem{Kind: Unchanged, Text: text} }
 
-// hints say where rows of a kind are found.
+// hints say where rows of a kind are found, if its list does not show them all.
 var hints = map[string]string{
 	"execution":   "`attune-executor execution list` shows the newest",
 	"workflow":    "`attune-executor workflow list` shows the newest",
 	"dead letter": "`attune-executor dlq list` shows the newest",
 	"inquiry":     "`attune-executor inquiry list --all` lists all inquiries",
-	"worker":      "`attune-executor workers list` shows them",
 	"queue":       "`attune-executor queue list` shows the queues",
 }
 
 // missing is the problem of a row that does not exist.
 func missing(request *Request) *Problem {
-	return &Problem{Kind: Missing, Text: "there is no " + request.subject(), Instead: hints[request.Kind.Of()]}
+	hint := "`attune-executor " + acts[request.Kind].Command.Group + " list` shows them"
+	return &Problem{
+		Kind: Missing, Text: "there is no " + request.subject(), Instead: cmp.Or(hints[request.Kind.Of()], hint),
+	}
 }
 
 // subject names the row of a request.

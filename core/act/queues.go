@@ -1,10 +1,12 @@
 package act
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"strconv"
-	"strings"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -18,24 +20,94 @@ const (
 )
 
 var (
-	_ = declare(PauseQueue, about{
-		key: "p", label: "pause", help: "admit nothing until it is resumed",
-		many: "admit nothing until they are resumed", command: "queue pause", reason: "--reason",
+	_ = declare(PauseQueue, Act{
+		Key: "p", Label: "pause", Help: "admit nothing until it is resumed", Many: "admit nothing until they are resumed",
+		Fields: []Field{groupField()},
+		Command: Command{
+			Group: "queue", Use: "pause ACTION", Takes: TakesQueue,
+			Short: "Pause an action's queues: they admit nothing until they are resumed",
+			Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on,\n" +
+				"waiting executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
+				"reason changes.",
+			Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
+				"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
+			Reason: "the reason, shown with the queue", Sends: true,
+		},
+		Route: Route{Path: "actions/{ref}/queues/pause"},
+		offers: []offer{in("queue", 1, func(q *monitor.Queue, item *Item) {
+			if q.Paused {
+				item.Not = "it is paused"
+			}
+		})},
 		plan: (*Operator).planOverride,
 	})
-	_ = declare(ResumeQueue, about{
-		key: "u", label: "resume", help: "admit again, in the same order", many: "admit again, in the same order",
-		command: "queue resume", plan: (*Operator).planOverride,
+	_ = declare(ResumeQueue, Act{
+		Key: "u", Label: "resume", Help: "admit again, in the same order", Many: "admit again, in the same order",
+		Fields: []Field{groupField()},
+		Command: Command{
+			Group: "queue", Use: "resume ACTION", Takes: TakesQueue,
+			Short:   "Resume an action's queues, which keep the order of their executions",
+			Example: "  attune-executor queue resume core.echo", Sends: true,
+		},
+		Route: Route{Path: "actions/{ref}/queues/resume"},
+		offers: []offer{in("queue", 2, func(q *monitor.Queue, item *Item) {
+			if !q.Paused {
+				item.Not = "it is not paused"
+			}
+		})},
+		plan: (*Operator).planOverride,
 	})
-	_ = declare(LimitQueue, about{
-		key: "l", label: "limit", help: "another limit than the policy's", command: "queue limit",
-		flags: []flag{{field: FieldLimit}}, plan: (*Operator).planOverride,
+	_ = declare(LimitQueue, Act{
+		Key: "l", Label: "limit", Help: "another limit than the policy's",
+		Fields: []Field{groupField(), {
+			Name: FieldLimit, Label: "at most at once", Type: Number, Argument: true, HTTP: true, Required: true,
+			// The database stores 32 bits, and the largest value means no limit.
+			Check: numbered("a limit", math.MaxInt32-1, false),
+		}},
+		Command: Command{
+			Group: "queue", Use: "limit ACTION N | limit ACTION --reset", Takes: TakesQueue,
+			Subject: "the ref of an action and a number, or --reset",
+			Short:   "Override the limit of an action's policy",
+			Long: "Override how many executions of an action may run at once, in each of its queues, until --reset. A\n" +
+				"lower limit ends no running execution; a higher one is filled at once.",
+			Example: "  attune-executor queue limit core.echo 2\n  attune-executor queue limit core.echo --reset",
+			Sends:   true,
+		},
+		Route: Route{Path: "actions/{ref}/queues/limit"},
+		offers: []offer{in("queue", 3, func(q *monitor.Queue, item *Item) {
+			field := &item.Fields[0]
+			if field.Hint = "a number, 1 or more"; q.Limit != nil {
+				field.Value = strconv.FormatInt(*q.Limit, 10)
+			}
+			if from := q.LimitFrom; from.Threshold != nil {
+				field.Hint += "; the policy " + from.Policy + " says " + strconv.FormatInt(*from.Threshold, 10)
+			}
+		})},
+		plan: (*Operator).planOverride,
 	})
-	_ = declare(ResetQueue, about{
-		key: "o", label: "reset limit", help: "the policy's limit again", command: "queue limit",
-		flags: []flag{{name: "--reset"}}, plan: (*Operator).planOverride,
+	_ = declare(ResetQueue, Act{
+		Key: "o", Label: "reset limit", Help: "the policy's limit again", Fields: []Field{groupField()},
+		Command: Command{
+			Of: []Kind{LimitQueue}, Switch: "reset", SwitchHelp: "return to the policy's limit",
+			Subject: "the ref of an action",
+		},
+		Route: Route{Path: "actions/{ref}/queues/reset"},
+		offers: []offer{in("queue", 4, func(q *monitor.Queue, item *Item) {
+			if q.LimitFrom.Kind != monitor.LimitOverride {
+				item.Not = "its limit was not set by hand"
+			}
+		})},
+		plan: (*Operator).planOverride,
 	})
 )
+
+// groupField is the group of an act on queues, which the row of a menu says itself.
+func groupField() Field {
+	return Field{
+		Name: FieldGroup, HTTP: true,
+		Usage: `only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`,
+	}
+}
 
 // overrides are the acts that change overrides of queues, with the participles of the receipt.
 var overrides = map[Kind]struct {
@@ -50,7 +122,9 @@ var overrides = map[Kind]struct {
 
 // queueTarget is the target of an act on queues.
 func queueTarget(request Request) triage.Target {
-	return triage.Target{Action: request.Target.Action, Group: request.Target.Group}
+	return triage.Target{
+		Action: request.Target.Action, Group: cmp.Or(request.Target.Group, request.value(FieldGroup)),
+	}
 }
 
 // planOverride plans to pause or resume queues, or to change their limit.
@@ -58,12 +132,7 @@ func (o *Operator) planOverride(ctx context.Context, request Request, plan *Plan
 	asked, title := triage.Override{Target: queueTarget(request), Act: overrides[request.Kind].act}, request.Kind.Verb()
 	switch request.Kind {
 	case LimitQueue:
-		text := strings.TrimSpace(request.Values[FieldLimit])
-		limit, err := strconv.Atoi(text)
-		if err != nil {
-			return refuse(Invalid, "%q is not a number", text)
-		}
-		asked.Limit, title = limit, "limit to "+text
+		asked.Limit, title = int(request.number(FieldLimit)), "limit to "+request.value(FieldLimit)
 	case ResetQueue:
 		title = "reset the limit of"
 	}

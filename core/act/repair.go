@@ -1,9 +1,11 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -11,14 +13,28 @@ import (
 // RepairQueue corrects the counters of queues.
 const RepairQueue Kind = "queue.repair"
 
-var _ = declare(RepairQueue, about{
-	key: "f", label: "repair", help: "recount slots and fix wrong counters", command: "queue repair",
+var _ = declare(RepairQueue, Act{
+	Key: "f", Label: "repair", Help: "recount slots and fix wrong counters",
+	Fields: []Field{{Name: FieldAction, HTTP: true}},
+	Command: Command{
+		Group: "queue", Use: "repair [ACTION]", Takes: TakesAction,
+		Short: "Compare the counters of queues with the facts, and correct them",
+		Long: "Compare the counters of queues, workers and shared limits with the executions that hold slots or\n" +
+			"wait, and correct them. Release the slots of ended and deleted executions. Exits with 0 only if\n" +
+			"nothing is wrong any more.",
+		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
+		DryRun:  "show what is wrong and do nothing", Sends: true, Noun: "difference",
+	},
+	Route: Route{Path: "queues/repair", Plans: true},
+	offers: []offer{in("queue", 5, func(q *monitor.Queue, item *Item) {
+		item.Touches = "all queues of " + q.ActionRef
+	})},
 	plan: (*Operator).planRepair,
 })
 
 // planRepair plans to correct the counters of the queues of an action, or without one of all.
 func (o *Operator) planRepair(ctx context.Context, request Request, plan *Plan) error {
-	action := request.Target.Action
+	action := cmp.Or(request.Target.Action, request.value(FieldAction))
 	plan.Title = "Repair the queues of " + action
 	if action == "" {
 		plan.Title = "Repair all queues"
@@ -52,6 +68,10 @@ func (o *Operator) planRepair(ctx context.Context, request Request, plan *Plan) 
 	addDrifts(&plan.Lines, found.Found)
 	if len(found.Found) == 0 {
 		return nothing("all counters are correct, and no ended execution holds a slot")
+	}
+	plan.Wrong = &Problem{
+		Kind: Incomplete, Text: phrase.Plural(len(found.Found), "difference", "differences"),
+		Instead: "`attune-executor queue repair` corrects the counters",
 	}
 	plan.Lines.Add(Plain, "")
 	plan.Lines.Add(Note, "The counters are counted again under locks and corrected; queues with free slots then admit. "+

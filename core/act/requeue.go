@@ -15,9 +15,22 @@ import (
 // RequeueDeadLetter tries dead letters again.
 const RequeueDeadLetter Kind = "dead_letter.requeue"
 
-var _ = declare(RequeueDeadLetter, about{
-	key: "r", label: "requeue", help: "try again what it was about", many: "try again what they were about",
-	command: "dlq requeue", reason: "--reason", plan: (*Operator).planRequeue, whole: true,
+var _ = declare(RequeueDeadLetter, Act{
+	Key: "r", Label: "requeue", Help: "try again what it was about", Many: "try again what they were about",
+	Insists: "also useless requeues",
+	Command: Command{
+		Group: "dlq", Use: "requeue ID...", Takes: TakesIDs,
+		Short: "Send dead letters again, or repeat their executions",
+		Long: "Try dead letters again, each once. A dispatch to a worker is never sent again, because it could\n" +
+			"start the execution twice: its execution is repeated as a new one after it has ended. Every other\n" +
+			"message goes to its destination again. A useless requeue is refused with the reason; --yes does it\n" +
+			"anyway if it is possible.",
+		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n" +
+			"  attune-executor dlq requeue 12 13 14 -o json",
+		Reason: "the reason, for the audit", Sends: true, Ledger: true, Done: "requeued", Results: "done",
+	},
+	Route: Route{Path: "dead-letters/{id}/requeue"}, offers: []offer{in[any]("dead letter", 1, nil)},
+	plan: (*Operator).planRequeue, whole: true,
 })
 
 // planRequeue plans to requeue a dead letter. What is of no use needs a word, or is refused if no plan is shown.
@@ -28,12 +41,9 @@ func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan)
 	case len(request.Targets) > 0:
 		return o.planRequeueMany(ctx, request, plan)
 	}
-	requeue := o.triage.RequeueIfUseful // the state may change after the plan
-	if request.Anyway {
-		requeue = o.triage.Requeue
-	}
+	anyway := request.Anyway // the state may change after the plan
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
-		return requeue(ctx, request.Target.ID, reason)
+		return o.triage.Requeue(ctx, request.Target.ID, anyway, reason)
 	}, requeueReceipt)
 	if request.Direct && request.Anyway {
 		return nil
@@ -59,7 +69,7 @@ func (o *Operator) planRequeue(ctx context.Context, request Request, plan *Plan)
 			plan.Lines.Add(Warn, "Better: %s.", verdict.Advice)
 		}
 		plan.Word = "anyway"
-		requeue = o.triage.Requeue // the operator confirms that it is not advised
+		anyway = true // the operator confirms that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
 		if verdict.Unknown != "" {
@@ -158,9 +168,8 @@ func (o *Operator) planRequeueMany(ctx context.Context, request Request, plan *P
 	ids := kept.ids()
 	plan.Title, plan.Word = "Requeue "+deadLetters(len(ids)), wordFor(len(ids), "requeue %d", len(ids))
 	plan.Lines.Add(Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
-	var anyway []int64
 	if again {
-		anyway, plan.Word, by = ids, fmt.Sprintf("anyway %d", len(ids)), nil
+		plan.Word, by = fmt.Sprintf("anyway %d", len(ids)), nil
 		kept.sayProblems(plan)
 	}
 	for _, instead := range insteadOf {
@@ -188,8 +197,12 @@ func (o *Operator) planRequeueMany(ctx context.Context, request Request, plan *P
 	}).sayNotKept(plan)
 	plan.Lines.Add(Note,
 		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.RequeueMany(ctx, ids, anyway, reason)
+	plan.Run = o.eachDeadLetter(request.Kind, ids, func(ctx context.Context, id int64, reason string) (int64, error) {
+		r, err := o.triage.Requeue(ctx, id, again, reason)
+		if err != nil {
+			return 0, err
+		}
+		return r.Audit, nil
 	})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -20,20 +21,62 @@ const (
 )
 
 var (
-	_ = declare(RetryExecution, about{
-		key: "r", label: "retry", help: "repeat it as a new execution", many: "repeat ended ones as new executions",
-		command: "execution retry", reason: "--reason", plan: (*Operator).planRetry,
+	_ = declare(RetryExecution, Act{
+		Key: "r", Label: "retry", Help: "repeat it as a new execution", Many: "repeat ended ones as new executions",
+		Command: Command{
+			Group: "execution", Use: "retry ID... | retry --param NAME=VALUE...", Takes: TakesIDs,
+			Short: "Repeat ended executions, each as a new execution",
+			Long: "Repeat ended executions, whatever their status and however often they were repeated before. Each\n" +
+				"retry is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
+				"once: repeat the newest attempt instead. With several ids, all possible ones are repeated; the exit\n" +
+				"code reports refusals.\n\n" +
+				"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned\n" +
+				"unless --status says otherwise, at most 10000 at once, of the newest 50000. The command asks first;\n" +
+				"--dry-run counts them.",
+			Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
+				"  attune-executor execution retry 42 43 44 -o json\n" +
+				"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
+			Chooses: []lifecycle.Status{lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned},
+			Reason:  "the reason, for the audit", DryRun: dryChoice, Yes: yesChoice, Counts: true,
+			Sends: true, Done: "repeated", Results: "retried",
+		},
+		Route:  Route{Path: "executions/{id}/retry"},
+		offers: []offer{in("execution", 1, retryFits)}, plan: (*Operator).planRetry,
 	})
-	_ = declare(RetryWorkflow, about{
-		key: "r", label: "retry", help: "all of it, as a new execution",
-		many: "all tasks of ended ones, as new executions", command: "execution retry", reason: "--reason",
-		plan: (*Operator).planRetry,
+	_ = declare(RetryWorkflow, Act{
+		Key: "r", Label: "retry", Help: "all of it, as a new execution", Many: "all tasks of ended ones, as new executions",
+		Command: Command{Of: []Kind{RetryExecution}},
+		offers:  []offer{in("workflow", 3, func(w *monitor.Workflow, item *Item) { item.Not = running(w.Status) })},
+		plan:    (*Operator).planRetry,
 	})
-	_ = declare(RetryTask, about{
-		key: "r", label: "retry", help: "repeat it as a new execution", command: "execution retry", reason: "--reason",
-		plan: (*Operator).planRetry,
+	_ = declare(RetryTask, Act{
+		Key: "r", Label: "retry", Help: "repeat it as a new execution", Command: Command{Of: []Kind{RetryExecution}},
+		offers: []offer{in("task", 1, retryFits)}, plan: (*Operator).planRetry,
 	})
 )
+
+// The helps of flags for acts on executions that flags choose.
+const (
+	dryChoice = "show which executions the flags choose and do nothing"
+	yesChoice = "do not ask about executions that the flags choose"
+)
+
+// running says why an act does not apply to what has not ended, ended why not to what has; empty if it applies.
+func running(status string) string {
+	if lifecycle.Status(status).Terminal() {
+		return ""
+	}
+	return "it has not ended: " + status
+}
+
+func ended(status string) string {
+	if lifecycle.Status(status).Terminal() {
+		return "it has ended: " + status
+	}
+	return ""
+}
+
+func retryFits(x *monitor.Execution, item *Item) { item.Not = running(x.Status) }
 
 // planRetry plans to retry an ended execution, workflow or task.
 func (o *Operator) planRetry(ctx context.Context, request Request, plan *Plan) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/triage"
 )
 
 // The acts that send the messages of dead letters: elsewhere, or back.
@@ -17,19 +16,30 @@ const (
 )
 
 var (
-	_ = declare(SendDeadLetters, about{
-		key: "m", label: "send", help: "its message to another exchange or queue",
-		many: "their messages to another exchange or queue", plan: (*Operator).planSend, whole: true,
+	_ = declare(SendDeadLetters, Act{
+		Key: "m", Label: "send", Help: "its message to another exchange or queue",
+		Many: "their messages to another exchange or queue",
+		Fields: []Field{
+			{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
+			{Name: FieldKey, Label: "key or queue", Hint: "the routing key, or the queue's name", Check: checkGiven},
+		},
+		offers: []offer{in("dead letter", 3, openFits)}, plan: (*Operator).planSend, whole: true,
 	})
-	_ = declare(ReturnDeadLetters, about{
-		key: "b", label: "put back", help: "its message to the queue it was taken from",
-		many: "their messages to the queues they were taken from", plan: (*Operator).planReturn, whole: true,
+	_ = declare(ReturnDeadLetters, Act{
+		Key: "b", Label: "put back", Help: "its message to the queue it was taken from",
+		Many:  "their messages to the queues they were taken from",
+		Route: Route{Path: "dead-letters/{id}/return"},
+		offers: []offer{in("dead letter", 5, func(l *monitor.LedgerEntry, item *Item) {
+			if openFits(l, item); item.Not == "" && l.TakenFrom == "" {
+				item.Not = "no operator took it from a queue"
+			}
+		})},
+		plan: (*Operator).planReturn, whole: true,
 	})
 )
 
 func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) error {
-	exchange, key := strings.TrimSpace(request.Values[FieldExchange]),
-		strings.TrimSpace(request.Values[FieldKey])
+	exchange, key := request.value(FieldExchange), request.value(FieldKey)
 	open, err := o.open(ctx, request, plan)
 	if err != nil {
 		return err
@@ -46,9 +56,16 @@ func (o *Operator) planSend(ctx context.Context, request Request, plan *Plan) er
 	if back {
 		plan.Word = "send back"
 	}
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.SendDeadLetters(ctx, open.ids(), exchange, key, reason)
-	})
+	run := o.eachDeadLetter(request.Kind, open.ids(),
+		func(ctx context.Context, id int64, reason string) (int64, error) {
+			return o.triage.SendDeadLetter(ctx, id, exchange, key, reason)
+		})
+	plan.Run = func(ctx context.Context, reason string) (*Receipt, error) {
+		if err := o.triage.Accepts(ctx, exchange, key); err != nil {
+			return nil, err
+		}
+		return run(ctx, reason)
+	}
 	return nil
 }
 
@@ -87,10 +104,8 @@ func (o *Operator) sayRoute(ctx context.Context, plan *Plan, exchange, key strin
 // planReturn plans to put dead letters back into the queues that they were taken from.
 func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) error {
 	if request.Direct {
-		plan.Run = o.one(request, "stays as it is",
-			func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-				return o.triage.ReturnDeadLetters(ctx, request.IDs(), reason)
-			})
+		plan.Run = one(&request, "stays as it is",
+			o.eachDeadLetter(request.Kind, request.IDs(), o.triage.ReturnDeadLetter))
 		return nil
 	}
 	open, err := o.open(ctx, request, plan)
@@ -101,8 +116,6 @@ func (o *Operator) planReturn(ctx context.Context, request Request, plan *Plan) 
 	plan.Lines.Add(Note,
 		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
 	plan.Lines.Add(Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
-	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.ReturnDeadLetters(ctx, open.ids(), reason)
-	})
+	plan.Run = o.eachDeadLetter(request.Kind, open.ids(), o.triage.ReturnDeadLetter)
 	return nil
 }

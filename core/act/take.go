@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -19,16 +21,68 @@ const (
 )
 
 var (
-	_ = declare(TakeDeadLetters, about{
-		key: "s", label: "take", help: "messages from the broker into the ledger", command: "dlq take",
-		reason: "--note", flags: []flag{{name: "--queue", field: FieldQueue}, {name: "--first", field: FieldFirst}},
-		plan: (*Operator).planTake,
+	_ = declare(TakeDeadLetters, Act{
+		Key: "s", Label: "take", Help: "messages from the broker into the ledger",
+		Fields: []Field{
+			{
+				Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue,
+				Hint: "or another, such as worker.7.executions", HTTP: true,
+				Usage: "take from this queue, such as that of a lost worker",
+			},
+			{
+				Name: FieldFirst, Label: "the first", Type: Number, Hint: "how many; empty: all that lie there now",
+				Check: numbered("a number of messages", maxTake, true), HTTP: true,
+				Usage: "how many to take at most, 0 for all",
+			},
+			{
+				Name: FieldRate, Type: Decimal, Value: fmt.Sprint(triage.TakeRate), Check: checkRate,
+				Usage: "how many to take in a second",
+			},
+			{Name: FieldReason, Usage: "name the rows with this reason"},
+			{Name: FieldAction, Usage: "name the rows about actions whose ref matches; * stands for anything"},
+			{Name: FieldWorker, Usage: "name the rows of messages to the worker with this id"},
+			{Name: FieldMessage, Usage: "name the rows of this message type"},
+			{Name: FieldExecution, Type: Number, Usage: "name the rows about this execution"},
+		},
+		Command: Command{
+			Group: "dlq", Use: "take",
+			Short: "Take messages from the broker's queue of dead letters into the ledger",
+			Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that\n" +
+				"wait for a person. An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is\n" +
+				"true. It takes no more messages than are ready when it begins. Each row is committed before its\n" +
+				"message is acknowledged, and no message is returned on purpose: filters do not choose messages, they\n" +
+				"choose the rows that the last line names for the next command. If you interrupt it, run the same\n" +
+				"command again.",
+			Example: "  attune-executor dlq take --dry-run\n  attune-executor dlq take --first 100 --yes\n" +
+				"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n" +
+				"  attune-executor dlq take --action 'core.http*' --yes",
+			Note: "the reason, for the audit", DryRun: "show what would be taken and do nothing", Yes: "do not ask",
+			Asks: true, Connects: true, Noun: "message",
+		},
+		Route:  Route{Path: "dead-letters/take", Plans: true},
+		offers: []offer{in[any]("broker", 1, nil)}, plan: (*Operator).planTake,
 	})
-	_ = declare(PurgeBroker, about{
-		key: "x", label: "purge", help: "the broker deletes all messages of the queue; nothing brings them back",
+	_ = declare(PurgeBroker, Act{
+		Key: "x", Label: "purge", Help: "the broker deletes all messages of the queue; nothing brings them back",
+		Route: Route{Path: "dead-letters/purge", Confirms: true},
+		offers: []offer{in("broker", 2, func(depth int64, item *Item) {
+			if item.Touches = "all messages of " + monitor.DeadLetterQueue; depth <= triage.PurgeOffered {
+				item.Not = fmt.Sprintf("only above %d messages; S takes them", triage.PurgeOffered)
+			}
+		})},
 		plan: (*Operator).planPurgeBroker,
 	})
 )
+
+// maxTake bounds the messages that one act takes.
+const maxTake = math.MaxInt32
+
+func checkRate(value string) error {
+	if rate, err := strconv.ParseFloat(value, 64); value != "" && (err != nil || rate <= 0) {
+		return fmt.Errorf("%q is not a rate: it is a number above 0", value)
+	}
+	return nil
+}
 
 func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*triage.TakePlan, error) {
 	return withBroker(ctx, o,
@@ -37,16 +91,13 @@ func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*tria
 
 // planTake plans to take messages from a queue of the broker into the ledger.
 func (o *Operator) planTake(ctx context.Context, request Request, plan *Plan) error {
-	wish, read := request.Input.(triage.TakeRequest)
-	if !read {
-		wish.Queue = strings.TrimSpace(request.Values[FieldQueue])
-		if text := strings.TrimSpace(request.Values[FieldFirst]); text != "" {
-			first, err := strconv.Atoi(text)
-			if err != nil || first < 1 {
-				return &InvalidError{Problems: map[string]string{FieldFirst: "a number, 1 or more"}}
-			}
-			wish.First = first
-		}
+	rate, _ := strconv.ParseFloat(request.value(FieldRate), 64) // it has been checked
+	wish := triage.TakeRequest{
+		Queue: request.value(FieldQueue), First: int(request.number(FieldFirst)), Rate: rate, Note: request.Reason,
+		Match: triage.DeadLetterMatch{
+			Reason: request.value(FieldReason), Action: request.value(FieldAction), Worker: request.value(FieldWorker),
+			Type: request.value(FieldMessage), Execution: request.number(FieldExecution),
+		},
 	}
 	planned, err := o.readTake(ctx, wish)
 	if err != nil {

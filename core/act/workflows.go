@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/lifecycle"
@@ -19,13 +20,44 @@ const (
 )
 
 var (
-	_ = declare(PauseWorkflow, about{
-		key: "p", label: "pause", help: "start nothing more until it is resumed",
-		many: "start nothing more in them until they are resumed", command: "workflow pause", reason: "--reason",
+	_ = declare(PauseWorkflow, Act{
+		Key: "p", Label: "pause", Help: "start nothing more until it is resumed",
+		Many: "start nothing more in them until they are resumed",
+		Command: Command{
+			Group: "workflow", Use: "pause ID", Takes: TakesID,
+			Short: "Pause a workflow, with its nested workflows, until it is resumed",
+			Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or retries until\n" +
+				"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
+			Example: "  attune-executor workflow pause 42 --reason 'prices change'",
+			Reason:  "the reason, shown with the workflow",
+		},
+		Route: Route{Path: "workflows/{id}/pause"},
+		offers: []offer{in("workflow", 1, func(w *monitor.Workflow, item *Item) {
+			if item.Not = ended(w.Status); item.Not == "" && w.Paused {
+				item.Not = "it is paused already"
+			}
+		})},
 		plan: (*Operator).planPause,
 	})
-	_ = declare(ResumeWorkflow, about{
-		key: "u", label: "resume", help: "go on", many: "go on", command: "workflow resume", reason: "--reason",
+	_ = declare(ResumeWorkflow, Act{
+		Key: "u", Label: "resume", Help: "go on", Many: "go on",
+		Command: Command{
+			Group: "workflow", Use: "resume ID", Takes: TakesID,
+			Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
+			Example: "  attune-executor workflow resume 42",
+			Reason:  "the reason, shown with the workflow",
+		},
+		Route: Route{Path: "workflows/{id}/resume"},
+		offers: []offer{in("workflow", 2, func(w *monitor.Workflow, item *Item) {
+			switch item.Not = ended(w.Status); {
+			case item.Not != "" || w.Paused:
+			case w.PausedAbove != 0:
+				item.Not = "it is paused with workflow " + strconv.FormatInt(w.PausedAbove, 10) +
+					" above it, and goes on with that"
+			default:
+				item.Not = "it is not paused"
+			}
+		})},
 		plan: (*Operator).planPause,
 	})
 )

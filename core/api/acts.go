@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/act"
@@ -26,39 +29,11 @@ const (
 
 // acts adds the actions.
 func (s *Server) acts(mux *routes) {
-	post := func(path string, handle operatorAct) {
-		s.action(mux, path, handle)
-		s.others(mux, path, writeOnly)
+	for _, of := range act.All() {
+		if of.Route.Path != "" {
+			s.act(mux, of)
+		}
 	}
-	for path, kind := range map[string]act.Kind{
-		"executions/{id}/retry": act.RetryExecution, "dead-letters/{id}/discard": act.DiscardDeadLetter,
-		"dead-letters/{id}/reopen": act.UndoDeadLetters, "dead-letters/{id}/return": act.ReturnDeadLetters,
-		"workflows/{id}/pause": act.PauseWorkflow, "workflows/{id}/resume": act.ResumeWorkflow,
-		"workflows/{id}/cancel": act.CancelWorkflow, "workers/{id}/cordon": act.CordonWorker,
-		"workers/{id}/uncordon": act.UncordonWorker, "workers/{id}/drain": act.DrainWorker,
-		"workers/{id}/forget": act.ForgetWorker,
-	} {
-		post("/api/v1/"+path, s.reasoned(kind))
-	}
-	post("/api/v1/dead-letters/{id}/requeue", s.requeueDeadLetter)
-	post("/api/v1/inquiries/{id}/respond", s.respond)
-	for verb, kind := range map[string]act.Kind{
-		"pause": act.PauseQueue, "resume": act.ResumeQueue, "limit": act.LimitQueue, "reset": act.ResetQueue,
-	} {
-		post("/api/v1/actions/{ref}/queues/"+verb, s.overrideQueues(kind))
-	}
-	for verb, kind := range map[string]act.Kind{
-		"front": act.FrontExecution, "lane": act.LaneExecution, "put-back": act.PutBackExecutions,
-	} {
-		post("/api/v1/executions/"+verb, s.moveExecutions(kind))
-	}
-	s.planned(mux, "/api/v1/actions/{ref}/queues/clear", clearing, "group", "older_than")
-	s.planned(mux, "/api/v1/queues/repair", repairing, "action")
-	s.planned(mux, "/api/v1/dead-letters/discard-all", discarding, deadLetterFilters...)
-	s.planned(mux, "/api/v1/dead-letters/take", taking, "queue", "first")
-	post("/api/v1/dead-letters/purge", func(r *http.Request) (any, error) {
-		return s.confirmed(r, act.Request{Kind: act.PurgeBroker})
-	})
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	worker := byID(s.worker)
 	mux.Handle("GET /api/v1/workers/{id}", readers(s.answer(func(r *http.Request) (any, error) {
@@ -70,48 +45,150 @@ func (s *Server) acts(mux *routes) {
 	mux.Handle("/api/v1/workers/{id}", readers(s.only(readOnly)))
 }
 
-// operatorAct is an action in the name of the client.
-type operatorAct func(r *http.Request) (any, error)
-
-// action adds the POST of an action.
-func (s *Server) action(mux *routes, path string, handle operatorAct, parameters ...string) {
-	mux.Handle("POST "+path, s.guarded(ScopeOperate, s.sameSite(s.answer(func(r *http.Request) (any, error) {
-		if err := onlyParameters(r, parameters); err != nil {
+// act adds the route of an act.
+func (s *Server) act(mux *routes, of *act.Act) {
+	path, parameters := "/api/v1/"+of.Route.Path, []string{}
+	if of.Route.Plans {
+		for i := range of.Fields {
+			if of.Fields[i].HTTP {
+				parameters = append(parameters, of.Fields[i].Member())
+			}
+		}
+	}
+	handle := func(answer func(r *http.Request) (any, error)) http.Handler {
+		return s.answer(func(r *http.Request) (any, error) {
+			if err := onlyParameters(r, parameters); err != nil {
+				return nil, err
+			}
+			return answer(r)
+		})
+	}
+	mux.Handle("POST "+path, s.guarded(ScopeOperate, s.sameSite(handle(func(r *http.Request) (any, error) {
+		body, err := readActBody(r, of)
+		if err != nil {
 			return nil, err
 		}
-		return handle(r)
+		if of.Route.Plans || of.Route.Confirms {
+			return s.confirmed(r, body)
+		}
+		receipt, err := s.operator(r).Do(r.Context(), body.Request, body.Request.Reason)
+		return s.received(r, receipt, err)
 	}))))
+	allowed := writeOnly
+	if of.Route.Plans {
+		allowed = readWrite
+		mux.Handle("GET "+path, s.guarded(ScopeRead, handle(func(r *http.Request) (any, error) {
+			request, err := readTarget(r, of)
+			if err != nil {
+				return nil, err
+			}
+			plan, err := s.operator(r).Plan(r.Context(), request)
+			switch {
+			case err != nil:
+				return nil, s.actProblem(r, nil, err)
+			case plan.Data == nil:
+				return nil, s.actProblem(r, nil, plan.Problem)
+			}
+			return plan.Data, nil
+		})))
+	}
+	s.others(mux, path, allowed)
 }
 
-// planned adds a bulk action: GET answers its plan, and POST carries it out. Both have the same parameters.
-func (s *Server) planned(
-	mux *routes, path string, read func(r *http.Request) (act.Request, error), parameters ...string,
-) {
-	s.action(mux, path, func(r *http.Request) (any, error) {
-		request, err := read(r)
-		if err != nil {
-			return nil, err
+// actBody is what the body of an act asks for.
+type actBody struct {
+	act.Request
+	Confirm string
+}
+
+// readTarget reads the target in the path, and the parameters of an act that plans.
+func readTarget(r *http.Request, of *act.Act) (request act.Request, err error) {
+	request = act.Request{Kind: of.Kind, Values: map[string]string{}}
+	if strings.Contains(of.Route.Path, "{id}") {
+		if request.Target.ID, err = idOf(r); err != nil {
+			return request, err
 		}
-		return s.confirmed(r, request)
-	}, parameters...)
-	mux.Handle("GET "+path, s.guarded(ScopeRead, s.answer(func(r *http.Request) (any, error) {
-		if err := onlyParameters(r, parameters); err != nil {
-			return nil, err
+	}
+	request.Target.Ref = r.PathValue("ref")
+	request.Target.Action = request.Target.Ref
+	query := r.URL.Query()
+	for i := range of.Fields {
+		if f := &of.Fields[i]; of.Route.Plans && query.Get(f.Member()) != "" {
+			request.Values[f.Name] = query.Get(f.Member())
 		}
-		request, err := read(r)
-		if err != nil {
-			return nil, err
-		}
-		plan, err := s.operator(r).Plan(r.Context(), request)
+	}
+	return request, nil
+}
+
+// readActBody reads the target and the body of an act. It refuses unknown members.
+func readActBody(r *http.Request, of *act.Act) (*actBody, error) {
+	request, err := readTarget(r, of)
+	if err != nil {
+		return nil, err
+	}
+	body, ids, id := &actBody{Request: request}, []int64{}, int64(0)
+	into := map[string]any{"reason": &body.Reason}
+	if of.Route.Plans || of.Route.Confirms {
+		into["confirm"] = &body.Confirm
+	}
+	if of.Insists != "" {
+		into["anyway"] = &body.Anyway
+	}
+	if of.Route.IDs != "" {
+		into[of.Route.IDs] = &ids
+	}
+	if of.Route.ID != "" {
+		into[of.Route.ID] = &id
+	}
+	fields := of.Fields
+	if of.Route.Plans {
+		fields = nil // they are parameters
+	}
+	for i := range fields {
+		f := &fields[i]
 		switch {
-		case err != nil:
-			return nil, s.actProblem(r, nil, err)
-		case plan.Data == nil:
-			return nil, s.actProblem(r, nil, plan.Problem)
+		case !f.HTTP:
+		case f.Type == act.Number:
+			into[f.Member()] = new(*int64)
+		case f.Type == act.Document:
+			into[f.Member()] = new(json.RawMessage)
+		default:
+			into[f.Member()] = new(string)
 		}
-		return plan.Data, nil
-	})))
-	s.others(mux, path, readWrite)
+	}
+	if err := readMembers(r, maxActBody, into); err != nil {
+		return nil, err
+	}
+	for i := range fields {
+		f, text := &fields[i], ""
+		switch value := into[f.Member()].(type) {
+		case **int64:
+			if *value != nil {
+				text = strconv.FormatInt(**value, 10)
+			}
+		case *json.RawMessage:
+			text = string(*value)
+		case *string:
+			text = *value
+		}
+		switch {
+		case text != "":
+			body.Values[f.Name] = text
+		case f.Required:
+			return nil, requestError("the body has no " + f.Member())
+		}
+	}
+	switch {
+	case of.Route.IDs != "" && len(ids) == 0:
+		return nil, requestError("the body has no " + of.Route.IDs)
+	case of.Route.ID != "" && id == 0:
+		return nil, requestError("the body has no " + of.Route.ID)
+	case of.Route.IDs != "":
+		body.OnIDs(ids)
+	case of.Route.ID != "":
+		body.Target.ID = id
+	}
+	return body, nil
 }
 
 // operator acts in the name of the client.
@@ -121,35 +198,10 @@ func (s *Server) operatorOf(actor string) *act.Operator {
 	return act.New(act.Config{}, s.deps.Acts.As(actor), s.deps.View)
 }
 
-// do carries out an action that needs no confirmation.
-func (s *Server) do(r *http.Request, request act.Request, reason string) (any, error) {
-	receipt, err := s.operator(r).Do(r.Context(), request, reason)
-	return s.received(r, receipt, err)
-}
-
-// reasoned makes an action on one thing, whose body holds only a reason.
-func (s *Server) reasoned(kind act.Kind) operatorAct {
-	return func(r *http.Request) (any, error) {
-		id, err := idOf(r)
-		if err != nil {
-			return nil, err
-		}
-		var body reasonBody
-		if err := readAct(r, &body, &body.Reason); err != nil {
-			return nil, err
-		}
-		return s.do(r, act.Request{Kind: kind, Target: act.Target{ID: id}}, body.Reason)
-	}
-}
-
 // confirmed carries out an action if the body confirms its plan.
-func (s *Server) confirmed(r *http.Request, request act.Request) (any, error) {
-	var body confirmBody
-	if err := readAct(r, &body, &body.Reason); err != nil {
-		return nil, err
-	}
+func (s *Server) confirmed(r *http.Request, body *actBody) (any, error) {
 	operator := s.operator(r)
-	plan, err := operator.Plan(r.Context(), request)
+	plan, err := operator.Plan(r.Context(), body.Request)
 	switch {
 	case err != nil:
 		return nil, s.actProblem(r, nil, err)
@@ -267,21 +319,33 @@ func conflictf(format string, args ...any) error {
 	return &statusError{http.StatusConflict, fmt.Sprintf(format, args...)}
 }
 
-// readBody decodes the JSON object of a body, and refuses unknown members and text after it. A missing body is an
+// readMembers decodes the members of a JSON object, and refuses unknown members and text after it. A missing body is an
 // empty object.
-func readBody(r *http.Request, into any, most int64) error {
+func readMembers(r *http.Request, most int64, into map[string]any) error {
 	raw, err := readRaw(r, most)
 	if err != nil || len(raw) == 0 {
 		return err
 	}
+	var members map[string]json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(into)
+	err = decoder.Decode(&members)
 	if _, end := decoder.Token(); err == nil && !errors.Is(end, io.EOF) {
 		err = errors.New("there is text after the object")
 	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch to := into[name]; {
+		case err != nil:
+		case to == nil:
+			err = fmt.Errorf("json: unknown field %q", name)
+		default:
+			err = json.Unmarshal(members[name], to)
+		}
+	}
 	if err != nil {
 		return requestError("the body is not what this path takes: " + err.Error())
+	}
+	if reason, ok := into["reason"].(*string); ok && len(*reason) > maxReason {
+		return requestError(fmt.Sprintf("the reason exceeds %d bytes", maxReason))
 	}
 	return nil
 }
@@ -303,26 +367,4 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 		return nil, &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
 	}
 	return raw, nil
-}
-
-// reasonBody is the body of an action, confirmBody that of a bulk action.
-type (
-	reasonBody struct {
-		Reason string `json:"reason"`
-	}
-	confirmBody struct {
-		reasonBody
-		Confirm string `json:"confirm"`
-	}
-)
-
-// readAct reads a body with a reason in it.
-func readAct(r *http.Request, into any, reason *string) error {
-	if err := readBody(r, into, maxActBody); err != nil {
-		return err
-	}
-	if len(*reason) > maxReason {
-		return requestError(fmt.Sprintf("the reason exceeds %d bytes", maxReason))
-	}
-	return nil
 }

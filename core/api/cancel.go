@@ -23,10 +23,10 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 		return 0, nil, err
 	}
 	var body struct {
-		reasonBody
-		Tree bool `json:"tree"`
+		Reason string
+		Tree   bool
 	}
-	if err := readAct(r, &body, &body.Reason); err != nil {
+	if err := readMembers(r, maxActBody, map[string]any{"reason": &body.Reason, "tree": &body.Tree}); err != nil {
 		return 0, nil, err
 	}
 	if err := s.permitCancel(r, by, id); err != nil {

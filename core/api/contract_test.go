@@ -279,6 +279,9 @@ func exchangesOver(t *testing.T, st *store.Store, operator *triage.Triage) []exc
 		{200, fmt.Sprintf("POST /api/v1/workers/%d/uncordon", f.Worker), only, "worker.uncordon"},
 		{200, fmt.Sprintf("POST /api/v1/workers/%d/drain", f.Worker), only, "worker.drain"},
 		{200, fmt.Sprintf("POST /api/v1/workers/%d/forget", gone), only, "worker.forget"},
+		{200, "POST /api/v1/rules/" + f.Rule + "/disable", only, "rule.disable"},
+		{200, "POST /api/v1/rules/" + f.Rule + "/enable", only, "rule.enable"},
+		{404, "POST /api/v1/rules/demo.nothing/enable", "{}", ""},
 		{200, "GET /api/v1/audit", none, ""},
 	}...)
 }

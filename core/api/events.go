@@ -2,7 +2,6 @@ package api
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -13,15 +12,6 @@ import (
 
 // maxEventBody bounds the body of an emitted event.
 const maxEventBody = submit.MaxPayload + 64<<10
-
-// emitBody is the body of an emission.
-type emitBody struct {
-	Trigger string          `json:"trigger_ref"`
-	Payload json.RawMessage `json:"payload"`
-	Rule    string          `json:"rule_ref"`
-	// Execution is the execution whose action emits the event; 0 for none.
-	Execution int64 `json:"execution_id"`
-}
 
 // emittedEvent is the answer to an emission.
 type emittedEvent struct {
@@ -40,17 +30,18 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body emitBody
-	if err := readBody(r, &body, maxEventBody); err != nil {
+	var event submit.Event
+	if err := readMembers(r, maxEventBody, map[string]any{
+		"trigger_ref": &event.TriggerRef, "payload": &event.Payload, "rule_ref": &event.RuleRef,
+		"execution_id": &event.Execution, // whose action emits the event
+	}); err != nil {
 		return nil, err
 	}
-	if body.Trigger == "" {
+	if event.TriggerRef == "" {
 		return nil, requestError("the body has no trigger_ref")
 	}
-	done, err := s.deps.Published.Submitter.EmitEvent(r.Context(), submit.Event{
-		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
-		Key: key(),
-	})
+	event.Key = key()
+	done, err := s.deps.Published.Submitter.EmitEvent(r.Context(), event)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
 	}

@@ -150,6 +150,7 @@ var grants = []grant{
 		to: operator, may: "UPDATE", on: "queue_stats",
 		columns: "queue_length active_count max_concurrent oldest_enqueued_at total_enqueued total_completed last_updated",
 	},
+	{to: actors, may: "UPDATE", on: "rule", columns: "enabled"},
 	{to: worker, may: "SELECT", on: "runtime", columns: "id name execution_config"},
 	{
 		to: worker, may: "SELECT", on: "runtime_version",

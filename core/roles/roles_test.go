@@ -52,7 +52,7 @@ func TestRolesAreRefusedEverythingElse(t *testing.T) {
 	database, amqp := testkit.Database(t), testkit.VHost(t)
 	everyRole := []string{
 		"CREATE TABLE mine (id int)", "ALTER TABLE execution ADD COLUMN mine int", "DROP TABLE policy", "TRUNCATE execution",
-		"UPDATE policy SET threshold = 1", "UPDATE action SET entrypoint = 'x'", "UPDATE rule SET enabled = true",
+		"UPDATE policy SET threshold = 1", "UPDATE action SET entrypoint = 'x'", "UPDATE rule SET conditions = '{}'",
 		"INSERT INTO identity (login) VALUES ('x')", "SELECT password_hash FROM identity", "DELETE FROM execution_history",
 		"UPDATE operator_audit SET actor = 'x' WHERE false", "SELECT * FROM trigger",
 	}

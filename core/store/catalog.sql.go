@@ -735,6 +735,39 @@ func (q *Queries) SupersededPolicies(ctx context.Context, refs []string) ([]Supe
 	return items, nil
 }
 
+const SwitchRule = `-- name: SwitchRule :one
+WITH was AS (
+    SELECT r.id, r.trigger_ref, r.trigger_params FROM rule r WHERE r.ref = $1::text FOR UPDATE
+), changed AS (
+    UPDATE rule r SET enabled = $2::bool FROM was
+    WHERE r.id = was.id AND r.enabled <> $2::bool
+    RETURNING r.id
+)
+SELECT was.id, was.trigger_ref, coalesce(was.trigger_params, '{}')::jsonb AS trigger_params,
+       EXISTS (SELECT FROM changed)::bool AS changed
+FROM was
+`
+
+type SwitchRuleRow struct {
+	ID            int64
+	TriggerRef    string
+	TriggerParams []byte
+	Changed       bool
+}
+
+// Enables or disables a rule. changed is false if it was so already.
+func (q *Queries) SwitchRule(ctx context.Context, ref string, enable bool) (SwitchRuleRow, error) {
+	row := q.db.QueryRow(ctx, SwitchRule, ref, enable)
+	var i SwitchRuleRow
+	err := row.Scan(
+		&i.ID,
+		&i.TriggerRef,
+		&i.TriggerParams,
+		&i.Changed,
+	)
+	return i, err
+}
+
 const TriggerRefs = `-- name: TriggerRefs :many
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
 `

@@ -96,7 +96,7 @@ type CancelPlan struct {
 
 // PlanCancel reads what a cancellation would do, without locks or writes.
 func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*CancelPlan, error) {
-	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
+	return Read(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
 		planned := &CancelPlan{CancelRequest: request, cancelled: cancelled{Executions: []CancelResult{}}}
 		_, err := t.walk(ctx, request, tx.Queries, func(ids []int64, _ *cancellation.Walk) (*cancellation.Page, error) {
 			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelRequest(request), ids)

@@ -41,7 +41,7 @@ type ClearPlan struct {
 
 // PlanClear counts the queued executions, without locks or writes. Later ones are not in the plan.
 func (t *Triage) PlanClear(ctx context.Context, request ClearRequest) (*ClearPlan, error) {
-	return snapshot(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
+	return Read(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
 		target, err := t.target(ctx, tx.Queries, request.Target)
 		if err != nil {
 			return nil, err

@@ -49,17 +49,10 @@ type RequeueReceipt struct {
 // A waiting dead letter can be requeued; a dispatch also after a decision of the handler. Errors
 // other than those of the database: ErrNoDeadLetter, a *DecidedError, ErrNoMessage, and those of
 // RetryExecution.
-func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
-	return t.requeue(ctx, id, reason, true)
-}
-
-// RequeueIfUseful is Requeue without useless requeues, which fail with ErrUseless: of completed executions, of deleted
+//
+// Useless requeues fail with ErrUseless unless the operator insists (anyway): of completed executions, of deleted
 // actions, below ended parents, to a missing exchange, and of what has died LoopDeaths times.
-func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
-	return t.requeue(ctx, id, reason, false)
-}
-
-func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
+func (t *Triage) Requeue(ctx context.Context, id int64, anyway bool, reason string) (*RequeueReceipt, error) {
 	row, err := t.readDeadLetter(ctx, id)
 	if err != nil {
 		return nil, err
@@ -183,70 +176,42 @@ func deadLetterOf(id int64) subject {
 // manyDeadLetters is the target of an action on several dead letters.
 var manyDeadLetters = subject{kind: "dead_letters", name: "dead letters"}
 
-// deadLettersLock allows one operator at a time to act on many dead letters.
-var deadLettersLock = deadletter.LockName(message.QueueDeadLetter)
+// DeadLettersLock allows one operator at a time to act on many dead letters.
+var DeadLettersLock = deadletter.LockName(message.QueueDeadLetter)
 
-// RequeueMany requeues dead letters as a run, in their order. The ids in anyway are requeued even if that is
-// useless.
-func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*RunReceipt, error) {
-	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
-		r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
-		if err != nil {
-			return 0, err
-		}
-		return r.Audit, nil
+// SendDeadLetter publishes the message of a waiting dead letter to an exchange with a routing key, or without an
+// exchange to the queue of that name. It returns its audit. A dispatch is not sent to a worker, which is ErrNoMessage.
+func (t *Triage) SendDeadLetter(ctx context.Context, id int64, exchange, key, reason string) (int64, error) {
+	return t.publishDeadLetter(ctx, audit{
+		action: "dead_letter.send", of: deadLetterOf(id), reason: reason,
+		request: map[string]any{"exchange": exchange, "routing_key": key},
+	}, func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+		return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
 	})
 }
 
-// SendDeadLetters publishes the messages of waiting dead letters to an exchange with a routing key, or
-// without an exchange to the queue of that name, as a run. A dispatch is not sent to a worker, which
-// is ErrNoMessage.
-func (t *Triage) SendDeadLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
+// ReturnDeadLetter returns the message of a waiting dead letter to the queue that an operator took it from. It returns
+// its audit.
+func (t *Triage) ReturnDeadLetter(ctx context.Context, id int64, reason string) (int64, error) {
+	row, err := t.readDeadLetter(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if why := t.refuses(ctx, "", row.TakenFrom); row.TakenFrom != "" && why != "" {
+		return 0, fmt.Errorf("%w: dead letter %d: %s", ErrNoMessage, id, why)
+	}
+	return t.publishDeadLetter(ctx, audit{action: "dead_letter.return", of: deadLetterOf(id), reason: reason},
+		func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+			return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
+		})
+}
+
+// Accepts refuses with ErrNoMessage what the broker would not accept for an exchange, or without one for a queue.
+func (t *Triage) Accepts(ctx context.Context, exchange, key string) error {
 	if why := t.refuses(ctx, exchange, key); why != "" {
-		return nil, fmt.Errorf("%w: %s", ErrNoMessage, why)
+		return fmt.Errorf("%w: %s", ErrNoMessage, why)
 	}
-	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
-		to := map[string]any{"exchange": exchange, "routing_key": key}
-		return t.publishDeadLetter(ctx, audit{
-			action: "dead_letter.send", of: deadLetterOf(id), reason: reason,
-			request: to,
-		},
-			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
-				return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
-			})
-	})
-}
-
-// ReturnDeadLetters returns the messages of waiting dead letters to the queues that an operator took them from, as a
-// run.
-func (t *Triage) ReturnDeadLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
-	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
-		row, err := t.readDeadLetter(ctx, id)
-		if err != nil {
-			return 0, err
-		}
-		if why := t.refuses(ctx, "", row.TakenFrom); row.TakenFrom != "" && why != "" {
-			return 0, fmt.Errorf("%w: dead letter %d: %s", ErrNoMessage, id, why)
-		}
-		return t.publishDeadLetter(ctx, audit{action: "dead_letter.return", of: deadLetterOf(id), reason: reason},
-			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
-				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
-			})
-	})
-}
-
-// eachDeadLetter runs an action, which returns its audit, on one dead letter after the other.
-func (t *Triage) eachDeadLetter(
-	ctx context.Context, ids []int64, reason string, act func(ctx context.Context, id int64) (int64, error),
-) (*RunReceipt, error) {
-	run := Run{Lock: deadLettersLock}
-	for _, id := range ids {
-		run.Steps = append(run.Steps, Step{Rows: []int64{id}, Do: func(ctx context.Context, _ string) (Outcome, error) {
-			row, err := act(ctx, id)
-			return Outcome{Done: 1, Audits: []int64{row}}, err
-		}})
-	}
-	return t.Run(ctx, run, reason)
+	return nil
 }
 
 // publishDeadLetter decides about one dead letter, appends its message and records both, in one transaction.
@@ -271,7 +236,7 @@ func (t *Triage) publishDeadLetter(
 // Reopen makes discarded dead letters wait again, as a run of pages; others stay as they are. The rows keep the
 // former decisions.
 func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
-	run := Run{Lock: deadLettersLock}
+	run := Run{Lock: DeadLettersLock}
 	for page := range slices.Chunk(ids, discardPage) {
 		run.Steps = append(run.Steps, Step{Rows: page, Do: func(ctx context.Context, reason string) (Outcome, error) {
 			var outcome Outcome

@@ -31,7 +31,7 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 
 	held, err := b.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@desk")
 	require.NoError(t, err)
-	_, err = b.operator.RequeueMany(t.Context(), ids, nil, "")
+	_, err = requeueMany(b.operator, t.Context(), ids, nil, "")
 	locked, ok := errors.AsType[*triage.LockedError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "attune-tui bob@desk", locked.By)
@@ -42,12 +42,12 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 	require.Equal(t, []int{0, 3}, []int{discarded.Discarded, discarded.Left})
 	held.Release(t.Context())
 
-	r, err := b.operator.RequeueMany(t.Context(), append(ids[:2:2], useless, decided), nil, "because")
+	r, err := requeueMany(b.operator, t.Context(), append(ids[:2:2], useless, decided), nil, "because")
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 2, 2, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed, len(r.Left)})
 	require.Len(t, r.Audits, 2)
 	b.keeps(t, ids[0], "requeued")
-	r, err = b.operator.RequeueMany(t.Context(), []int64{useless}, []int64{useless}, "once more")
+	r, err = requeueMany(b.operator, t.Context(), []int64{useless}, []int64{useless}, "once more")
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done, "it was requested anyway")
 }
@@ -86,12 +86,12 @@ func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	r, err := b.operator.RequeueMany(triage.WithProgress(ctx, func(int64, int64) { stop() }), ids, nil, "")
+	r, err := requeueMany(b.operator, triage.WithProgress(ctx, func(int64, int64) { stop() }), ids, nil, "")
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 1, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed})
 	require.Equal(t, ids[1:], r.Left)
 	require.Equal(t, "stopped by hand", r.Stopped)
-	r, err = b.operator.RequeueMany(t.Context(), r.Left, nil, "")
+	r, err = requeueMany(b.operator, t.Context(), r.Left, nil, "")
 	require.NoError(t, err)
 	require.Equal(t, 2, r.Done)
 	require.Empty(t, r.Stopped)

@@ -79,7 +79,7 @@ func TestOperatorsRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
 	wg.Go(arrive)
 	for i := range errs {
 		wg.Go(func() {
-			_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "")
+			_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, true, "")
 		})
 	}
 	wg.Wait()

@@ -68,7 +68,7 @@ func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 	for _, decision := range []string{"", "failed", "stale"} {
 		execution := b.ended(t, action, lifecycle.StatusFailed)
 		id := b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.decision = execution, decision })
-		receipt, err := b.operator.Requeue(t.Context(), id, "the worker is back")
+		receipt, err := b.operator.Requeue(t.Context(), id, true, "the worker is back")
 		require.NoError(t, err, decision)
 		require.Equal(t, execution, receipt.Repeated.Failed)
 		require.Equal(t, 1, receipt.Messages)
@@ -83,7 +83,7 @@ func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 		require.Equal(t, id, *row.TargetID)
 		require.Equal(t, "the worker is back", row.Reason)
 
-		_, err = b.operator.Requeue(t.Context(), id, "")
+		_, err = b.operator.Requeue(t.Context(), id, true, "")
 		decided, ok := errors.AsType[*triage.DecidedError](err)
 		require.True(t, ok, err)
 		require.Equal(t, "requeued", decided.Decision)
@@ -126,11 +126,11 @@ func TestARefusedRequeueChangesNothing(t *testing.T) {
 			"stale by dead_letter_handler",
 		},
 	} {
-		_, err := b.operator.Requeue(t.Context(), c.deadLetter, "")
+		_, err := b.operator.Requeue(t.Context(), c.deadLetter, true, "")
 		require.ErrorIs(t, err, c.is, name)
 		require.Contains(t, err.Error(), c.text, name)
 	}
-	_, err = b.operator.Requeue(t.Context(), about(repeated), "")
+	_, err = b.operator.Requeue(t.Context(), about(repeated), true, "")
 	already, ok := errors.AsType[*triage.AlreadyRetriedError](err)
 	require.True(t, ok, err)
 	require.Equal(t, again.Execution, already.By)
@@ -143,7 +143,7 @@ func TestAnotherRequeuedMessageIsSentAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.deadLetter(t, event)
-	receipt, err := b.operator.Requeue(t.Context(), id, "")
+	receipt, err := b.operator.Requeue(t.Context(), id, true, "")
 	require.NoError(t, err)
 	require.Nil(t, receipt.Repeated)
 	require.Equal(t, message.ExchangeEvents, receipt.Exchange)
@@ -166,18 +166,18 @@ func TestNothingIsSentToAMissingExchange(t *testing.T) {
 	b := setup(t)
 	id, operator := b.deadLetter(t, event), b.operator.With(noExchange{})
 	testkit.Exec(t, b.store, `update dead_letter set exchange = 'shop' where id = $1`, id)
-	_, err := operator.RequeueIfUseful(t.Context(), id, "")
+	_, err := operator.Requeue(t.Context(), id, false, "")
 	require.ErrorIs(t, err, triage.ErrUseless)
 	require.ErrorContains(t, err, "there is no exchange shop")
-	_, err = operator.SendDeadLetters(t.Context(), []int64{id}, "nowhere", "k", "")
+	err = operator.Accepts(t.Context(), "nowhere", "k")
 	require.ErrorIs(t, err, triage.ErrNoMessage)
 	require.Empty(t, b.sent.take())
-	_, err = operator.Requeue(t.Context(), id, "")
+	_, err = operator.Requeue(t.Context(), id, true, "")
 	require.NoError(t, err)
 	require.Len(t, b.sent.take(), 1)
 
 	// Each replica declares its own exchanges at its start.
-	_, err = operator.RequeueIfUseful(t.Context(), b.deadLetter(t, event), "")
+	_, err = operator.Requeue(t.Context(), b.deadLetter(t, event), false, "")
 	require.NoError(t, err)
 }
 
@@ -187,15 +187,15 @@ func TestALoopIsRequeuedOnlyAnyway(t *testing.T) {
 	b := setup(t)
 	id := b.deadLetter(t, event)
 	testkit.Exec(t, b.store, `update dead_letter set headers = '{"x-attune-deaths": 3}' where id = $1`, id)
-	run, err := b.operator.RequeueMany(t.Context(), []int64{id}, nil, "")
+	run, err := requeueMany(b.operator, t.Context(), []int64{id}, nil, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, run.Changed)
 	require.ErrorIs(t, run.Notes[0].Err, triage.ErrUseless)
 	require.ErrorContains(t, run.Notes[0].Err, "it has died 4 times")
-	run, err = b.operator.RequeueMany(t.Context(), []int64{id}, []int64{id}, "")
+	run, err = requeueMany(b.operator, t.Context(), []int64{id}, []int64{id}, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, run.Done)
-	_, err = b.operator.RequeueIfUseful(t.Context(), id, "")
+	_, err = b.operator.Requeue(t.Context(), id, false, "")
 	require.ErrorIs(t, err, triage.ErrDecided)
 }
 
@@ -211,7 +211,7 @@ func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
-				_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "")
+				_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, true, "")
 			})
 		}
 		wg.Wait()
@@ -250,7 +250,7 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 	for i := range errs {
 		wg.Go(func() {
 			if errs[i] = record(); i == len(errs)/2 {
-				_, errs[i] = b.operator.Requeue(t.Context(), id, "")
+				_, errs[i] = b.operator.Requeue(t.Context(), id, true, "")
 			}
 		})
 	}
@@ -277,7 +277,7 @@ func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 	require.Equal(t, "a test of ours", row.Reason)
 	_, err = b.operator.Discard(t.Context(), id, "")
 	require.ErrorIs(t, err, triage.ErrDecided)
-	_, err = b.operator.Requeue(t.Context(), id, "")
+	_, err = b.operator.Requeue(t.Context(), id, true, "")
 	require.ErrorIs(t, err, triage.ErrDecided)
 	_, err = b.operator.Discard(t.Context(), 999_999, "")
 	require.ErrorIs(t, err, triage.ErrNoDeadLetter)
@@ -415,10 +415,10 @@ func TestTheVerdictPredictsTheRequeue(t *testing.T) {
 	for _, id := range append(deadLetters, cut) {
 		deadLetter, err := look.DeadLetter(t.Context(), id)
 		require.NoError(t, err)
-		receipt, err := b.operator.RequeueIfUseful(t.Context(), id, "")
+		receipt, err := b.operator.Requeue(t.Context(), id, false, "")
 		if deadLetter.Verdict.Requeue == monitor.RequeueRepeats && deadLetter.Verdict.Advice != monitor.AdviseRequeue {
 			require.ErrorIs(t, err, triage.ErrUseless, "%+v", deadLetter.Verdict)
-			receipt, err = b.operator.Requeue(t.Context(), id, "")
+			receipt, err = b.operator.Requeue(t.Context(), id, true, "")
 		}
 		seen[deadLetter.Verdict.Requeue]++
 		at := fmt.Sprintf("%+v: %+v: %v", deadLetter.LedgerEntry, deadLetter.Verdict, err)

@@ -91,7 +91,7 @@ func (t *Triage) planDiscard(
 	ctx context.Context, request DiscardRequest,
 	find func(context.Context, *store.Tx) ([]store.PlanDeadLetterDiscardRow, error),
 ) (*DiscardPlan, error) {
-	return snapshot(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
+	return Read(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the clock: %w", err)
@@ -167,7 +167,7 @@ func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *D
 	if plan.DeadLetters == 0 {
 		return nil
 	}
-	lock, err := t.store.LockSession(ctx, deadLettersLock, t.holder())
+	lock, err := t.store.LockSession(ctx, DeadLettersLock, t.holder())
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (t *Triage) PlanOverride(ctx context.Context, order Override) (*OverridePla
 	if err != nil {
 		return nil, err
 	}
-	return snapshot(ctx, t, "plan an override", func(ctx context.Context, tx *store.Tx) (*OverridePlan, error) {
+	return Read(ctx, t, "plan an override", func(ctx context.Context, tx *store.Tx) (*OverridePlan, error) {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
 			return nil, err

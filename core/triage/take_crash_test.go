@@ -58,15 +58,18 @@ func main() {
 		check(err)
 		_, err = operator.Take(ctx, plan)
 		check(err)
-	case "requeue":
-		_, err = operator.RequeueMany(ctx, ids, nil, "")
-	case "send":
-		_, err = operator.SendDeadLetters(ctx, ids, "", "parked", "")
-	case "return":
-		_, err = operator.ReturnDeadLetters(ctx, ids, "")
-	case "discard":
+	case "requeue", "send", "return", "discard":
 		for _, id := range ids {
-			_, err = operator.Discard(ctx, id, "")
+			switch os.Args[4] {
+			case "requeue":
+				_, err = operator.Requeue(ctx, id, true, "")
+			case "send":
+				_, err = operator.SendDeadLetter(ctx, id, "", "parked", "")
+			case "return":
+				_, err = operator.ReturnDeadLetter(ctx, id, "")
+			case "discard":
+				_, err = operator.Discard(ctx, id, "")
+			}
 			check(err)
 		}
 	case "discard-many", "reopen":

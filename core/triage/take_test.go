@@ -298,7 +298,7 @@ func TestTakenDeadLettersAreSentAndReturned(t *testing.T) {
 	m.fill(message.QueueDeadLetter, 3)
 	m.take(triage.TakeRequest{})
 	ids := m.ids()
-	r, err := m.operator.SendDeadLetters(t.Context(), ids[:1], "", "parked", "a test of ours")
+	r, err := sendDeadLetters(m.operator, t.Context(), ids[:1], "", "parked", "a test of ours")
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 1}, []int{r.Planned, r.Done})
 	require.Len(t, r.Audits, 1)
@@ -307,14 +307,14 @@ func TestTakenDeadLettersAreSentAndReturned(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "m0", one.MessageId)
 	require.Contains(t, one.Headers, "x-attune-requeued-from")
-	refused, err := m.operator.SendDeadLetters(t.Context(), ids[1:2], message.ExchangeExecutions,
+	refused, err := sendDeadLetters(m.operator, t.Context(), ids[1:2], message.ExchangeExecutions,
 		message.DispatchKey(8),
 		"")
 	require.NoError(t, err)
 	require.Equal(t, 1, refused.Changed)
 	require.ErrorContains(t, refused.Notes[0].Err, "could start twice")
 
-	back, err := m.operator.ReturnDeadLetters(t.Context(), ids, "taken by mistake")
+	back, err := returnDeadLetters(m.operator, t.Context(), ids, "taken by mistake")
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1}, []int{back.Done, back.Changed}, "the sent one is decided")
 	m.holds(message.QueueDeadLetter, 2)
@@ -353,7 +353,7 @@ func TestAnOutdatedDispatchIsNotReturned(t *testing.T) {
 	m.holds(queue, 3)
 	m.take(triage.TakeRequest{Queue: queue})
 	testkit.Exec(t, m.store, `update execution set status = 'failed' where id = (select max(id) from execution)`)
-	r, err := m.operator.ReturnDeadLetters(t.Context(), m.ids(), "")
+	r, err := returnDeadLetters(m.operator, t.Context(), m.ids(), "")
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done)
 	require.ErrorContains(t, r.Notes[0].Err, "dispatch that is over")

@@ -250,8 +250,45 @@ func commit[R any](
 	return done, nil
 }
 
-// snapshot reads a plan, with the errors of act.
-func snapshot[P any](
+// Changed is what a transaction has changed, as its audit tells it, with the messages about it.
+type Changed struct {
+	Kind, Name string // of the target
+	ID         int64
+	Request    any
+	Unchanged  bool
+	Messages   []outbox.Message
+}
+
+// Change runs the one transaction of an act, with its audit and its messages.
+func (t *Triage) Change(
+	ctx context.Context, action, reason string, fn func(ctx context.Context, tx *store.Tx) (*Changed, error),
+) (row int64, sent Sent, err error) {
+	err = t.act(ctx, action, func(ctx context.Context, tx *store.Tx) error {
+		row, sent = 0, Sent{} // the transaction may be repeated
+		changed, err := fn(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := t.send(ctx, tx, changed.Messages, &sent); err != nil {
+			return err
+		}
+		a := audit{
+			action: action, of: subject{kind: changed.Kind, name: changed.Name, id: changed.ID}, reason: reason,
+			request: changed.Request, outcome: outcomeDone,
+		}
+		if changed.Unchanged {
+			a.outcome = outcomeUnchanged
+		}
+		return t.record(ctx, tx.Queries, &row, a)
+	})
+	return row, sent, err
+}
+
+// Source is the program in audits and messages.
+func (t *Triage) Source() string { return t.cfg.Source }
+
+// Read reads a plan in one snapshot, with the errors of an act.
+func Read[P any](
 	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*P, error),
 ) (planned *P, err error) {
 	err = t.store.ReadTx(ctx, name, func(ctx context.Context, tx *store.Tx) error {

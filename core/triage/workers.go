@@ -274,7 +274,7 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, request WorkerRequest
 
 // WorkerNow reads the worker of a request.
 func (t *Triage) WorkerNow(ctx context.Context, which WorkerRequest) (*WorkerNow, error) {
-	return snapshot(ctx, t, "look at a worker", func(ctx context.Context, tx *store.Tx) (*WorkerNow, error) {
+	return Read(ctx, t, "look at a worker", func(ctx context.Context, tx *store.Tx) (*WorkerNow, error) {
 		return t.worker(ctx, tx, which, false)
 	})
 }

@@ -47,7 +47,7 @@ const maxGroups = 200
 
 // PlanWorker reads what an action on a worker would do, without locks or writes.
 func (t *Triage) PlanWorker(ctx context.Context, request WorkerRequest) (*WorkerPlan, error) {
-	return snapshot(ctx, t, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) (*WorkerPlan, error) {
+	return Read(ctx, t, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) (*WorkerPlan, error) {
 		now, err := t.worker(ctx, tx, request, false)
 		if err != nil {
 			return nil, err

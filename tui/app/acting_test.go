@@ -393,14 +393,14 @@ func TestAFormChecksItsTexts(t *testing.T) {
 	require.Contains(t, b.View(), "at most at once")
 	require.NotContains(t, b.View(), "tab next field", "there is only one")
 	b.press("backspace", "0", "enter")
-	require.Contains(t, b.View(), "✗ at least 1")
+	require.Contains(t, b.View(), "✗ \"0\" is not a limit: it is a number from 1")
 	require.Empty(t, acts.requests)
 	b.press("backspace", "x", "enter")
-	require.Contains(t, b.View(), "✗ not a number")
+	require.Contains(t, b.View(), "✗ \"x\" is not a limit")
 	b.press("backspace")
 	b.typed("2147483647")
 	b.press("enter")
-	require.Contains(t, b.View(), "✗ at most 2147483646")
+	require.Contains(t, b.View(), "✗ \"2147483647\" is not a limit")
 	for range 10 {
 		b.press("backspace")
 	}

@@ -74,7 +74,7 @@ func formFields(list []act.Field) []widget.FormField {
 	for i, f := range list {
 		fields[i] = widget.FormField{
 			Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check, Choices: f.Choices,
-			Optional: f.Optional, Secret: f.Secret, Replace: f.Number,
+			Optional: f.Optional, Secret: f.Secret, Replace: f.Type == act.Number,
 		}
 		if f.Long {
 			fields[i].Limit = longValue

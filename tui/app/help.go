@@ -157,10 +157,10 @@ func (m *Model) helpMatches(search string) []string {
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
 		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), m.width-1))
 	}
-	for _, a := range act.Known() {
+	for _, a := range act.All() {
 		of := a.Kind.Of()
 		key := m.keyOf(keymap.Act) + " " + a.Key
-		if misses(key + " " + a.Label + " " + a.Help + " " + string(a.Kind) + " " + of) {
+		if a.Key == "" || misses(key+" "+a.Label+" "+a.Help+" "+string(a.Kind)+" "+of) {
 			continue
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(key, 9)) + " " + a.Label + ": " + a.Help

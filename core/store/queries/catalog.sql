@@ -264,6 +264,19 @@ WHERE r.id = x.id
 RETURNING r.id, r.ref, r.pack_ref, r.action_ref, r.trigger_ref, (a.id IS NOT NULL)::bool AS action_linked,
           (t.id IS NOT NULL)::bool AS trigger_linked, to_jsonb(r) AS doc;
 
+-- name: SwitchRule :one
+-- Enables or disables a rule. changed is false if it was so already.
+WITH was AS (
+    SELECT r.id, r.trigger_ref, r.trigger_params FROM rule r WHERE r.ref = sqlc.arg(ref)::text FOR UPDATE
+), changed AS (
+    UPDATE rule r SET enabled = sqlc.arg(enable)::bool FROM was
+    WHERE r.id = was.id AND r.enabled <> sqlc.arg(enable)::bool
+    RETURNING r.id
+)
+SELECT was.id, was.trigger_ref, coalesce(was.trigger_params, '{}')::jsonb AS trigger_params,
+       EXISTS (SELECT FROM changed)::bool AS changed
+FROM was;
+
 -- name: PackRuntimeNames :many
 -- The runtimes that workers prepare for a pack.
 SELECT DISTINCT lower(r.name)::text AS name
