@@ -72,6 +72,7 @@ func TestPublishedPacksRead(t *testing.T) {
 		"core/actions/ask.yaml:4:1: enabled of an action has no effect (4 files)",
 		"core/actions/ask.yaml:21:1: tags of an action has no effect (3 files)",
 		"core/actions/build_envs.yaml:1:1: name of an action has no effect",
+		"core/actions/build_envs.yaml:11:1: required_worker_runtimes is not a known key of an action and has no effect (2 files)",
 		"core/actions/build_envs.yaml:33:1: examples of an action has no effect",
 		"core/pack.yaml:6:1: author of a pack has no effect",
 		"core/pack.yaml:7:1: email of a pack has no effect",
@@ -101,7 +102,6 @@ func TestPublishedPacksRead(t *testing.T) {
 	require.Equal(t, "Build Envs", envs.Columns["label"])
 	require.Equal(t, ">=3.9", envs.Columns["runtime_version_constraint"])
 	require.Equal(t, 600, envs.Columns["timeout_seconds"])
-	require.Equal(t, map[string]any{"python": ">=3.9"}, envs.Columns["required_worker_runtimes"])
 	require.Equal(t, []any{"python", "python3"}, item(t, set, pack.KindRuntime, "core.python").Columns["aliases"])
 	require.Equal(t, "Crontimer", item(t, set, pack.KindTrigger, "core.crontimer").Columns["label"])
 
@@ -175,7 +175,7 @@ func TestItemMistakes(t *testing.T) {
 			`f:7:15: accesses_mcp is "maybe"; it must be true or false`,
 			`f:8:18: worker_selector is "a"; it must be a mapping`,
 			"f:9:21: worker_tolerations is a mapping; it must be a list",
-			`f:10:18: runtime_version is ">>3"; it must be a constraint, as in >=3.9`,
+			`f:10:18: runtime_version: ">>3" is not a version constraint: ">3" is not a version`,
 		}},
 		"Retention": {
 			pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n",

@@ -22,10 +22,7 @@ func crowd(n int) []placement.Worker {
 // Choosing happens under locks: it makes no garbage once a fleet has been asked
 // for the same before, placed or not.
 func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // counting garbage needs the process for itself
-	need := placement.NewNeed(placement.Spec{
-		Runtimes: []string{"python"}, Version: ">=3.9",
-		Selector: []byte(`{"zone": "z1"}`),
-	})
+	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9", Own: placement.Own{Selector: []byte(`{"zone": "z1"}`)}})
 	for name, c := range map[string]struct {
 		need placement.Need
 		room int
@@ -45,10 +42,7 @@ func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // countin
 
 func BenchmarkChoose(b *testing.B) {
 	workers := crowd(1000)
-	action := placement.NewNeed(placement.Spec{
-		Runtimes: []string{"python"}, Version: ">=3.9",
-		Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`),
-	})
+	action := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9", Own: placement.Own{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`)}})
 	avoiding := action
 	avoiding.Avoid = []int64{5, 17}
 	for name, need := range map[string]placement.Need{"plain": {}, "needy": action, "avoiding": avoiding} {
@@ -77,7 +71,7 @@ func BenchmarkOverride(b *testing.B) {
 	action := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9"})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := action.Override([]byte(`{"zone": "a"}`), nil, nil); err != nil {
+		if _, err := action.Override(placement.Own{Selector: []byte(`{"zone": "a"}`)}); err != nil {
 			b.Fatal(err)
 		}
 	}
