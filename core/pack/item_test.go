@@ -72,7 +72,6 @@ func TestPublishedPacksRead(t *testing.T) {
 		"core/actions/ask.yaml:4:1: enabled of an action has no effect (4 files)",
 		"core/actions/ask.yaml:21:1: tags of an action has no effect (3 files)",
 		"core/actions/build_envs.yaml:1:1: name of an action has no effect",
-		"core/actions/build_envs.yaml:11:1: required_worker_runtimes is not a known key of an action and has no effect (2 files)",
 		"core/actions/build_envs.yaml:33:1: examples of an action has no effect",
 		"core/pack.yaml:6:1: author of a pack has no effect",
 		"core/pack.yaml:7:1: email of a pack has no effect",
@@ -102,6 +101,7 @@ func TestPublishedPacksRead(t *testing.T) {
 	require.Equal(t, "Build Envs", envs.Columns["label"])
 	require.Equal(t, ">=3.9", envs.Columns["runtime_version_constraint"])
 	require.Equal(t, 600, envs.Columns["timeout_seconds"])
+	require.Equal(t, map[string]any{"python": ">=3.9"}, envs.Columns["required_worker_runtimes"])
 	require.Equal(t, []any{"python", "python3"}, item(t, set, pack.KindRuntime, "core.python").Columns["aliases"])
 	require.Equal(t, "Crontimer", item(t, set, pack.KindTrigger, "core.crontimer").Columns["label"])
 

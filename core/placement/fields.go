@@ -28,6 +28,10 @@ var fields = [...]Field{
 		of: func(s *Spec) *json.RawMessage { return new(json.RawMessage(s.Version)) }, rule: runtimeRule,
 	},
 	{
+		Name: "required_worker_runtimes", Column: "required_worker_runtimes", Empty: map[string]any{}, title: "needs",
+		of: func(s *Spec) *json.RawMessage { return &s.Required }, rule: requiredRule,
+	},
+	{
 		Name: "worker_selector", Column: "worker_selector", Empty: map[string]any{}, title: "selector", own: true,
 		of: func(s *Spec) *json.RawMessage { return &s.Selector }, rule: selectorRule,
 	},
@@ -73,7 +77,8 @@ type Spec struct {
 	// Runtimes are the name and the aliases of the action's runtime. Empty means that it needs none.
 	Runtimes []string `json:"-"`
 	// Version is the constraint on that runtime's version.
-	Version string `json:"runtime_version,omitempty"`
+	Version  string          `json:"runtime_version,omitempty"`
+	Required json.RawMessage `json:"required_worker_runtimes"`
 	Own
 }
 
@@ -127,9 +132,32 @@ type runtimeNeed struct {
 // runtime is the action's own runtime, with its names; it needs none without a name.
 type runtime runtimeNeed
 
+// required are additional runtimes.
+type required []runtimeNeed
+
 func runtimeRule(s *Spec) (rule, error) {
 	version, err := ParseConstraint(s.Version)
 	return runtime{names: s.Runtimes, version: version}, err
+}
+
+func requiredRule(s *Spec) (rule, error) {
+	var given map[string]string
+	if err := decode(s.Required, &given, "an object of version constraints by runtime"); err != nil {
+		return nil, err
+	}
+	var list required
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		one := runtimeNeed{names: []string{NormalizeRuntime(name)}}
+		if one.names[0] == "" {
+			return nil, errors.New("a runtime has no name")
+		}
+		var err error
+		if one.version, err = ParseConstraint(given[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }
 
 func (r runtime) unmet(w *Worker) (rejection, bool) {
@@ -137,6 +165,15 @@ func (r runtime) unmet(w *Worker) (rejection, bool) {
 		return rejection{}, false
 	}
 	return lacks("runtime " + join(strings.Join(r.names, " or "), r.version)), true
+}
+
+func (r required) unmet(w *Worker) (rejection, bool) {
+	for _, need := range r {
+		if !need.met(w) {
+			return lacks("the required runtime " + join(need.names[0], need.version)), true
+		}
+	}
+	return rejection{}, false
 }
 
 // met reports whether the worker has the runtime under any of its names, in an allowed version.

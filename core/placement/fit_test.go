@@ -33,6 +33,7 @@ func TestHardRules(t *testing.T) {
 		return placement.Spec{Runtimes: []string{"Python 3", "python3"}, Version: version}
 	}
 	selector := func(text string) placement.Spec { return placement.Spec{Own: placement.Own{Selector: []byte(text)}} }
+	required := func(text string) placement.Spec { return placement.Spec{Required: []byte(text)} }
 	tolerates := func(text string) placement.Spec { return placement.Spec{Own: placement.Own{Tolerations: []byte(text)}} }
 	affinity := func(text string) placement.Spec { return placement.Spec{Own: placement.Own{Affinity: []byte(text)}} }
 	gpu := `{"taints": [{"key": "gpu", "value": "true"}]}`
@@ -89,6 +90,20 @@ func TestHardRules(t *testing.T) {
 		},
 		"a constraint without a runtime asks for nothing": {spec: placement.Spec{Version: ">=3"}, worker: `{}`},
 		"a blank constraint":                              {spec: python(" "), worker: `{"runtimes": ["python"]}`},
+
+		"a required runtime in any version": {spec: required(`{"NodeJS": "*"}`), worker: `{"runtimes": ["node"]}`},
+		"a required runtime in a version": {
+			spec:   required(`{"node.js": "^18.2"}`),
+			worker: `{"runtimes": ["node"], "runtime_versions": {"node": ["18.3"]}}`,
+		},
+		"a required runtime is missing": {
+			spec:   required(`{"bash": "*", "node": "*"}`),
+			worker: `{"runtimes": ["node"]}`, because: "lacks the required runtime shell",
+		},
+		"a required runtime in no such version": {
+			spec: required(`{"node": ">=20"}`), worker: `{"runtimes": ["node"], "runtime_versions": {"node": ["18"]}}`,
+			because: "lacks the required runtime node >=20",
+		},
 
 		"a selector": {spec: selector(`{"zone": "a"}`), worker: zone},
 		"a selector with another value": {
@@ -214,7 +229,7 @@ func TestHardRules(t *testing.T) {
 		},
 		"preferences are not rules": {spec: affinity(
 			`{"preferred": [{"weight": 100, "preference": {"match_labels": {"zone": "b"}}}]}`), worker: zone},
-		"empty and null fields ask nothing": {spec: placement.Spec{Own: placement.Own{Selector: []byte("{}"), Tolerations: []byte("[]"), Affinity: []byte("null")}}, worker: `{}`},
+		"empty and null fields ask nothing": {spec: placement.Spec{Required: []byte("null"), Own: placement.Own{Selector: []byte("{}"), Tolerations: []byte("[]"), Affinity: []byte("null")}}, worker: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,6 +257,18 @@ func TestBadFieldsAreNamed(t *testing.T) {
 		"version": {
 			placement.Spec{Version: ">=new"},
 			`action.runtime_version_constraint: ">=new" is not a version constraint`,
+		},
+		"required": {
+			placement.Spec{Required: []byte(`["node"]`)},
+			"action.required_worker_runtimes: it must be an object of version constraints by runtime, not an array",
+		},
+		"required version": {
+			placement.Spec{Required: []byte(`{"node": "new"}`)},
+			`action.required_worker_runtimes: node: "new" is not a version constraint`,
+		},
+		"required nameless": {
+			placement.Spec{Required: []byte(`{" ": "1"}`)},
+			"action.required_worker_runtimes: a runtime has no name",
 		},
 		"selector": {
 			placement.Spec{Own: placement.Own{Selector: []byte(`"gpu"`)}},

@@ -85,6 +85,13 @@ func TestAVersionConstraintChoosesTheWorker(t *testing.T) {
 		require.Equal(t, found.ID, b.workerOf(t, id))
 	}
 
+	node := testkit.Action(t, b.store, "pk.node", func(r *testkit.ActionRow) {
+		r.RequiredWorkerRuntimes = map[string]any{"nodejs": ">=20", "bash": "*"}
+	})
+	none := b.request(t, node, 1)[0]
+	require.Equal(t, scheduler.Result{Ended: 1}, b.dispatch(t, none))
+	require.Equal(t, "no compatible worker: 3 live workers lack the required runtime node >=20",
+		b.text(t, `SELECT result->>'error' FROM execution WHERE id = $1 AND status = 'failed' AND result->>'message' = result->>'error'`, none))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }

@@ -18,8 +18,8 @@ ALTER TABLE worker
 -- attune_placement has the fields of an action that restrict its workers, and attune_own_placement those of an execution's own,
 -- if there are any: no statement names their columns.
 CREATE OR REPLACE FUNCTION attune_placement(a action) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''),
-        'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
+    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''), 'required_worker_runtimes',
+        a.required_worker_runtimes, 'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
         'worker_affinity', a.worker_affinity)
 $$;
 CREATE OR REPLACE FUNCTION attune_own_placement(e execution) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
