@@ -334,7 +334,7 @@ func TestMalformedRowsAreRead(t *testing.T) {
 		return text
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		need := placement.NewNeed(placement.Spec{Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")), Own: placement.Own{Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"), Affinity: draw.Draw(t, "affinity")}})
+		need := placement.NewNeed(placement.Spec{Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")), Required: draw.Draw(t, "required"), Own: placement.Own{Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"), Affinity: draw.Draw(t, "affinity")}})
 		own, err := need.Override(placement.Own{Selector: draw.Draw(t, "own selector"), Tolerations: draw.Draw(t, "own tolerations"), Affinity: draw.Draw(t, "own affinity")})
 		if (err == nil) != (own.Err() == nil) {
 			t.Fatalf("%v and %v", err, own.Err())
