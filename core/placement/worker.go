@@ -3,6 +3,7 @@ package placement
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -255,24 +256,33 @@ func add(all map[string][]Version, name, text string) {
 	}
 }
 
-var runtimeNames = map[string]string{
-	"nodejs": "node", "node.js": "node",
-	"python3": "python",
-	"bash":    "shell", "sh": "shell",
-	"builtin": "native", "standalone": "native",
-	"rb":     "ruby",
-	"golang": "go",
-	"jdk":    "java", "openjdk": "java",
-	"perl5":   "perl",
-	"rscript": "r",
+// WellKnown are the runtimes that workers detect: the ref, the name, and the spellings, of which the first is the normal
+// one.
+var WellKnown = []struct {
+	Ref, Name string
+	Spellings []string
+}{
+	{"core.go", "Go", []string{"go", "golang"}},
+	{"core.java", "Java", []string{"java", "jdk", "openjdk"}},
+	{"core.nodejs", "Node.js", []string{"node", "nodejs", "node.js"}},
+	{"core.perl", "Perl", []string{"perl", "perl5"}},
+	{"core.python", "Python", []string{"python", "python3"}},
+	{"core.r", "R", []string{"r", "rscript"}},
+	{"core.ruby", "Ruby", []string{"ruby", "rb"}},
+	{"core.shell", "Shell", []string{"shell", "bash", "sh"}},
 }
 
 // NormalizeRuntime maps the spellings of a runtime's name to one: node, nodejs and node.js are
 // node; bash, sh and shell are shell; and so on. Other names become lower case.
 func NormalizeRuntime(name string) string {
 	lower := strings.ToLower(strings.TrimSpace(name))
-	if known, ok := runtimeNames[lower]; ok {
-		return known
+	for _, known := range WellKnown {
+		if slices.Contains(known.Spellings, lower) {
+			return known.Spellings[0]
+		}
+	}
+	if lower == "builtin" || lower == "standalone" {
+		return "native"
 	}
 	return lower
 }
