@@ -15,17 +15,6 @@ ALTER TABLE worker
     ADD COLUMN IF NOT EXISTS heartbeat_seen timestamptz,
     ADD COLUMN IF NOT EXISTS deactivated_at timestamptz;
 -- +goose StatementBegin
--- attune_placement has the fields of an action that restrict its workers, and attune_own_placement those of an execution's own,
--- if there are any: no statement names their columns.
-CREATE OR REPLACE FUNCTION attune_placement(a action) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''), 'required_worker_runtimes',
-        a.required_worker_runtimes, 'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
-        'worker_affinity', a.worker_affinity)
-$$;
-CREATE OR REPLACE FUNCTION attune_own_placement(e execution) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN num_nonnulls(e.worker_selector, e.worker_tolerations, e.worker_affinity) > 0 THEN jsonb_build_object(
-        'worker_selector', e.worker_selector, 'worker_tolerations', e.worker_tolerations, 'worker_affinity', e.worker_affinity) END
-$$;
 CREATE OR REPLACE FUNCTION attune_heartbeat_seen() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -90,6 +79,17 @@ CREATE TABLE IF NOT EXISTS worker_probe (
 
 COMMIT AND CHAIN;
 ALTER TABLE action ADD COLUMN IF NOT EXISTS scheduled_timeout_seconds integer;
+-- attune_placement has the fields of an action that restrict its workers, attune_own_placement those of an execution's
+-- own, NULL if it has none. Only statements that write rows name their columns.
+CREATE OR REPLACE FUNCTION attune_placement(a action) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''), 'required_worker_runtimes',
+        a.required_worker_runtimes, 'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
+        'worker_affinity', a.worker_affinity)
+$$;
+CREATE OR REPLACE FUNCTION attune_own_placement(e execution) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN num_nonnulls(e.worker_selector, e.worker_tolerations, e.worker_affinity) > 0 THEN jsonb_build_object(
+        'worker_selector', e.worker_selector, 'worker_tolerations', e.worker_tolerations, 'worker_affinity', e.worker_affinity) END
+$$;
 
 COMMIT AND CHAIN;
 -- lost_work has a row for each decision of the engine about work that a worker did not do.
