@@ -22,7 +22,12 @@ func crowd(n int) []placement.Worker {
 // Choosing happens under locks: it makes no garbage once a fleet has been asked
 // for the same before, placed or not.
 func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // counting garbage needs the process for itself
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9", Own: placement.Own{Selector: []byte(`{"zone": "z1"}`)}})
+	need := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"python"}, Version: ">=3.9",
+		Own: placement.Own{
+			Selector: []byte(`{"zone": "z1"}`),
+		},
+	})
 	for name, c := range map[string]struct {
 		need placement.Need
 		room int
@@ -42,7 +47,12 @@ func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // countin
 
 func BenchmarkChoose(b *testing.B) {
 	workers := crowd(1000)
-	action := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9", Own: placement.Own{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`)}})
+	action := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"python"}, Version: ">=3.9",
+		Own: placement.Own{
+			Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`),
+		},
+	})
 	avoiding := action
 	avoiding.Avoid = []int64{5, 17}
 	for name, need := range map[string]placement.Need{"plain": {}, "needy": action, "avoiding": avoiding} {

@@ -74,11 +74,11 @@ func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 
 func TestPreferencesAddUpAndAreSoft(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Own: placement.Own{Affinity: []byte(`{"preferred": [
+	need := placement.NewNeed(affinity(`{"preferred": [
 		{"weight": 5, "preference": {"match_labels": {"zone": "a"}}},
 		{"preference": {"match_expressions": [{"key": "zone", "operator": "exists"}]}},
 		{"weight": 5, "preference": {"match_labels": {"zone": "b"}}},
-		{"weight": 1, "preference": {"match_labels": {"zone": "b"}}}]}`)}})
+		{"weight": 1, "preference": {"match_labels": {"zone": "b"}}}]}`))
 	fleet := placement.NewFleet([]placement.Worker{
 		sized(1, 4, 0), sized(2, 4, 0, inZone("a")), sized(3, 1, 2, inZone("b")),
 	}, 0)
@@ -102,10 +102,10 @@ func TestATaintThatOnlyAsksIsLastAmongEquals(t *testing.T) {
 	require.Equal(t, int64(1), fleet.Choose(placement.Need{}).Worker, "the other is full")
 	require.Equal(t, int64(1), choose(placement.Need{}, sized(1, 1, 1), sized(2, 4, 0, asks)).Worker,
 		"whichever comes first")
-	tolerates := placement.NewNeed(placement.Spec{Own: placement.Own{Tolerations: []byte(`[{"key": "spot", "operator": "exists"}]`)}})
+	tolerates := placement.NewNeed(tolerates(`[{"key": "spot", "operator": "exists"}]`))
 	require.Equal(t, int64(1), choose(tolerates, workers...).Worker)
 	prefers := placement.NewNeed(
-		placement.Spec{Own: placement.Own{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)}})
+		affinity(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`))
 	require.Equal(t, int64(1), choose(prefers, sized(1, 4, 3, asks, inZone("a")), sized(2, 1, 0)).Worker,
 		"a preference is stronger than a taint that only asks")
 }
@@ -218,7 +218,12 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 // A verdict counts its reasons, the most frequent first, and names few of them.
 func TestReasonsAreCountedAndBounded(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.11", Own: placement.Own{Selector: []byte(`{"zone": "a"}`)}})
+	need := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"python"}, Version: ">=3.11",
+		Own: placement.Own{
+			Selector: []byte(`{"zone": "a"}`),
+		},
+	})
 	workers := []placement.Worker{
 		worker(1, `{}`), worker(2, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9"]}}`),
 		worker(3, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.12"]}}`),
@@ -239,7 +244,12 @@ func TestReasonsAreCountedAndBounded(t *testing.T) {
 
 func TestExplainAnswersForEveryWorker(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"shell"}, Own: placement.Own{Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`)}})
+	need := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"shell"},
+		Own: placement.Own{
+			Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`),
+		},
+	})
 	need.Avoid = []int64{1}
 	shell := func(w *placement.Worker) { w.Runtimes = []string{"shell"} }
 	fleet := placement.NewFleet([]placement.Worker{

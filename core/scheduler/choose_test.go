@@ -57,7 +57,10 @@ func TestABatchFindsAnotherWorker(t *testing.T) {
 	require.Equal(t, to(plain.ID),
 		choose(asking{candidate: admission.Candidate{Avoid: []int64{left.ID}}, except: other.ID}))
 	require.Equal(t, to(plain.ID),
-		choose(asking{candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`{"zone": "a"}`)}}, except: left.ID}))
+		choose(asking{
+			candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`{"zone": "a"}`)}},
+			except:    left.ID,
+		}))
 
 	none := choose(asking{
 		candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`{"zone": "a"}`)}}, fence: true,
