@@ -64,8 +64,8 @@ func (f Field) Check(value any) error {
 	return err
 }
 
-// Own are the fields that the row of an execution may have for itself, as JSON. Each replaces that of its action, unless
-// it is empty or null; {} and [] clear it.
+// Own are the fields that the row of an execution may have for itself, as JSON. Each replaces that of its action,
+// unless it is empty or null; {} and [] clear it.
 type Own struct {
 	Selector    json.RawMessage `json:"worker_selector,omitempty"`
 	Tolerations json.RawMessage `json:"worker_tolerations,omitempty"`

@@ -338,7 +338,8 @@ func TestMalformedRowsAreRead(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		need := placement.NewNeed(placement.Spec{
-			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")), Required: draw.Draw(t, "required"),
+			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")),
+			Required: draw.Draw(t, "required"),
 			Own: placement.Own{
 				Selector:    draw.Draw(t, "selector"),
 				Tolerations: draw.Draw(t, "tolerations"),

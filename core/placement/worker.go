@@ -256,8 +256,8 @@ func add(all map[string][]Version, name, text string) {
 	}
 }
 
-// WellKnown are the runtimes that workers detect: the ref, the name, and the spellings, of which the first is the normal
-// one.
+// WellKnown are the runtimes that workers detect: the ref, the name, and the spellings, of which the first is the
+// normal one.
 var WellKnown = []struct {
 	Ref, Name string
 	Spellings []string
