@@ -204,13 +204,8 @@ func actionPage(w *page, one *monitor.ActionDetail) {
 			w.row(name, short(time.Duration(n)*time.Second))
 		}
 	}
-	document := func(name string, raw []byte) {
-		if text := string(raw); text != "{}" && text != "[]" && text != "null" {
-			w.fact(name, text)
-		}
-	}
 	about(w, "action", &one.Item)
-	w.fact("runs", strings.TrimSpace(runs(&one.ActionItem)+" "+one.RuntimeVersion))
+	w.fact("runs", strings.TrimSpace(runs(&one.ActionItem)+" "+one.Version))
 	w.fact("entry point", one.EntryPoint)
 	if one.WorkflowRef == "" {
 		w.row("delivered", one.ParameterFormat+" by "+one.ParameterDelivery)
@@ -221,10 +216,9 @@ func actionPage(w *page, one *monitor.ActionDetail) {
 	if one.MaxRetries > 0 {
 		w.row("retries", one.MaxRetries)
 	}
-	document("needs", one.RequiredRuntimes)
-	document("selector", one.Selector)
-	document("tolerations", one.Tolerations)
-	document("affinity", one.Affinity)
+	for _, field := range one.Shown() {
+		w.fact(field[0], field[1])
+	}
 	w.row("now", fmt.Sprintf("%d hold a slot, %d wait: `attune-executor queue show %s`", one.Holds.Active,
 		one.Holds.Queued, one.Ref))
 	source(w, &one.Item)

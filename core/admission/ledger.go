@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -40,10 +41,9 @@ type Candidate struct {
 	// that waits in a queue.
 	Requested time.Time
 
-	// The placement of its row, which replaces its action's: raw JSON, nil if the row has none.
-	// Avoid are workers on which it has failed.
-	Selector, Tolerations, Affinity []byte
-	Avoid                           []int64
+	// Placement has the fields of its row. Avoid are workers on which it has failed.
+	Placement placement.Own
+	Avoid     []int64
 	// Cancel is what its cancel request says, if its end was requested while it waited and is not
 	// written yet; else nil.
 	Cancel []byte

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -285,9 +286,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 		head := Candidate{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,
-			Attempt:  row.Attempt,
-			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-			Avoid: row.Avoid, Cancel: row.Cancel,
+			Attempt: row.Attempt, Placement: placement.ReadOwn(row.Placement), Avoid: row.Avoid, Cancel: row.Cancel,
 			order: row.QueueOrder, ticket: row.Ticket,
 		}
 		lane := laneOf(row.Lane)

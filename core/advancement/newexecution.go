@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
@@ -81,7 +82,9 @@ func (c *advance) child(start workflow.Start, id int64) *scheduler.NewExecution 
 		ID: id, ActionRef: start.Action, Parent: c.row.Execution, Priority: c.row.Priority,
 		Requested:      c.row.Requested,
 		PermissionSets: start.PermissionSets, WorkflowTask: text(about),
-		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
+		Own: placement.Own{
+			Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
+		},
 	}
 	if len(start.Config) > 0 {
 		raw, err := json.Marshal(start.Config)

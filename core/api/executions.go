@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -48,12 +49,10 @@ type executionBody struct {
 	PermissionSetRefs       []string                     `json:"permission_set_refs,omitempty"`
 	ArtifactRetentionPolicy *store.ArtifactRetentionEnum `json:"artifact_retention_policy,omitempty"`
 	ArtifactRetentionLimit  *int32                       `json:"artifact_retention_limit,omitempty"`
-	WorkerSelector          json.RawMessage              `json:"worker_selector,omitempty"`
-	WorkerTolerations       json.RawMessage              `json:"worker_tolerations,omitempty"`
-	WorkerAffinity          json.RawMessage              `json:"worker_affinity,omitempty"`
-	OriginalExecution       *int64                       `json:"original_execution,omitempty"`
-	StartedAt               *time.Time                   `json:"started_at,omitempty"`
-	WorkflowTask            json.RawMessage              `json:"workflow_task,omitempty"`
+	placement.Own
+	OriginalExecution *int64          `json:"original_execution,omitempty"`
+	StartedAt         *time.Time      `json:"started_at,omitempty"`
+	WorkflowTask      json.RawMessage `json:"workflow_task,omitempty"`
 }
 
 // summaryBody is an execution in a list.
@@ -153,8 +152,9 @@ func (s *Server) executionOf(r *http.Request, id int64) (executionBody, error) {
 		Result:  row.Result,
 		Created: row.Created.UTC(), Updated: row.Updated.UTC(), PermissionSetRefs: row.PermissionSetRefs,
 		ArtifactRetentionPolicy: row.ArtifactRetentionPolicy, ArtifactRetentionLimit: row.ArtifactRetentionLimit,
-		WorkerSelector: row.WorkerSelector, WorkerTolerations: row.WorkerTolerations,
-		WorkerAffinity:    row.WorkerAffinity,
+		Own: placement.Own{
+			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+		},
 		OriginalExecution: row.OriginalExecution, StartedAt: inUTC(row.StartedAt), WorkflowTask: row.WorkflowTask,
 	}, nil
 }

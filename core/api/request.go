@@ -29,9 +29,7 @@ type requestBody struct {
 	PermissionSetRefs       []string                   `json:"permission_set_refs"`
 	ArtifactRetentionPolicy string                     `json:"artifact_retention_policy"`
 	ArtifactRetentionLimit  *int                       `json:"artifact_retention_limit"`
-	WorkerSelector          json.RawMessage            `json:"worker_selector"`
-	WorkerTolerations       json.RawMessage            `json:"worker_tolerations"`
-	WorkerAffinity          json.RawMessage            `json:"worker_affinity"`
+	placement.Own
 }
 
 // requestExecution requests an execution and answers it.
@@ -47,8 +45,7 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	options := &submit.Options{
 		Executor: by.executor, PermissionSetRefs: body.PermissionSetRefs, EnvVars: body.EnvVars,
 		ArtifactRetentionPolicy: body.ArtifactRetentionPolicy,
-		WorkerSelector:          present(body.WorkerSelector), WorkerTolerations: present(body.WorkerTolerations),
-		WorkerAffinity: present(body.WorkerAffinity),
+		Own:                     body.Own.Given(),
 	}
 	if body.ArtifactRetentionLimit != nil {
 		options.ArtifactRetentionLimit = *body.ArtifactRetentionLimit
@@ -84,14 +81,6 @@ func (s *Server) asRequested(r *http.Request, done submit.Requested) (int, any, 
 	return http.StatusCreated, map[string]any{"data": body}, err
 }
 
-// present returns nil for null.
-func present(raw json.RawMessage) json.RawMessage {
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
 // readRequest reads and checks a body. As published, it ignores unknown members.
 func readRequest(r *http.Request) (*requestBody, error) {
 	raw, err := readRaw(r, maxRequestBody)
@@ -118,8 +107,7 @@ func readRequest(r *http.Request) (*requestBody, error) {
 	case limit != nil && *limit <= 0:
 		return nil, requestError("artifact_retention_limit must be greater than zero")
 	}
-	if _, err := (placement.Need{}).Override(body.WorkerSelector, body.WorkerTolerations,
-		body.WorkerAffinity); err != nil {
+	if _, err := (placement.Need{}).Override(body.Own); err != nil {
 		return nil, requestError(err.Error())
 	}
 	return body, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/pack"
@@ -100,9 +101,9 @@ func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outb
 		return nil, fmt.Errorf("encode the parameters of the rule %s: %w", one.item.Ref, err)
 	}
 	wasEnabled := one.was != nil && one.was["enabled"] == true
-	moved := one.was != nil && (!sameJSON(one.was["trigger"], plain(one.now["trigger"])) ||
-		!sameJSON(one.was["trigger_ref"], one.now["trigger_ref"]) ||
-		!sameJSON(one.was["trigger_params"], plain(one.now["trigger_params"])))
+	moved := one.was != nil && (!expr.Equal(one.was["trigger"], plain(one.now["trigger"])) ||
+		!expr.Equal(one.was["trigger_ref"], one.now["trigger_ref"]) ||
+		!expr.Equal(one.was["trigger_params"], plain(one.now["trigger_params"])))
 	var next outbox.Message
 	switch {
 	case one.was == nil:

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/config"
@@ -44,13 +42,13 @@ func documentDifference(was, wanted map[string]any, columns []string, hidden red
 	changes := []FieldChange{}
 	for _, column := range columns {
 		before, after := was[column], plain(wanted[column])
-		if sameJSON(before, after) {
+		if expr.Equal(before, after) {
 			continue
 		}
 		name, known := shownAs[column]
 		if known && name == "" {
 			words := inWords[column]
-			if !sameJSON(was[words], plain(wanted[words])) {
+			if !expr.Equal(was[words], plain(wanted[words])) {
 				continue // its words differ as well
 			}
 			// Its target was deleted meanwhile and exists again.
@@ -86,27 +84,6 @@ func plain(value any) any {
 		return value
 	}
 	return back
-}
-
-// sameJSON compares values; numbers by value.
-func sameJSON(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		other, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, other, sameJSON)
-	case []any:
-		other, ok := b.([]any)
-		return ok && slices.EqualFunc(a, other, sameJSON)
-	case json.Number:
-		other, ok := b.(json.Number)
-		order, known := expr.CompareNumbers(a, other)
-		return ok && known && order == 0
-	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
 }
 
 // shown is a value for users; a definition is shown by a digest only.

@@ -69,42 +69,28 @@ func (w *writer) put(ctx context.Context, change Change, wanted map[string]any) 
 	if change.How == Unchanged {
 		return nil, nil
 	}
+	row := maps.Clone(wanted)
+	maps.DeleteFunc(row, func(column string, _ any) bool { return column == "runtime_ref" || column == "workflow_ref" })
+	raw, err := json.Marshal(row)
+	if err != nil {
+		return nil, fmt.Errorf("encode the %s %s: %w", change.Kind, change.Ref, err)
+	}
+	id, err := w.tx.PutItem(ctx, tables[change.Kind], change.Ref, raw)
+	if err != nil {
+		return nil, fmt.Errorf("write the %s %s: %w", change.Kind, change.Ref, err)
+	}
+	w.ids[change.Kind][change.Ref] = id
 	doc := maps.Clone(was.doc)
 	if doc == nil {
 		doc = map[string]any{}
 	}
 	maps.Copy(doc, wanted)
-	raw, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("encode the %s %s: %w", change.Kind, change.Ref, err)
-	}
-	id, err := w.apply(ctx, change.Kind, change.Ref, raw)
-	if err != nil {
-		return nil, fmt.Errorf("write the %s %s: %w", change.Kind, change.Ref, err)
-	}
-	w.ids[change.Kind][change.Ref] = id
 	return doc, audit(ctx, w.tx, w.request, change, id)
 }
 
-func (w *writer) apply(ctx context.Context, kind pack.Kind, ref string, doc []byte) (int64, error) {
-	switch kind {
-	case pack.KindPack:
-		return w.tx.ApplyPack(ctx, ref, doc)
-	case pack.KindRuntime:
-		return w.tx.ApplyRuntime(ctx, ref, doc)
-	case pack.KindWorkflow:
-		return w.tx.ApplyWorkflow(ctx, ref, doc)
-	case pack.KindAction:
-		return w.tx.ApplyAction(ctx, ref, doc)
-	case pack.KindTrigger:
-		return w.tx.ApplyTrigger(ctx, ref, doc)
-	case pack.KindRule:
-		return w.tx.ApplyRule(ctx, ref, doc)
-	case pack.KindPolicy:
-		return w.tx.ApplyPolicy(ctx, ref, doc)
-	default:
-		return 0, fmt.Errorf("nothing of kind %s is written here", kind)
-	}
+var tables = map[pack.Kind]string{
+	pack.KindPack: "pack", pack.KindRuntime: "runtime", pack.KindWorkflow: "workflow_definition",
+	pack.KindAction: "action", pack.KindTrigger: "trigger", pack.KindRule: "rule", pack.KindPolicy: "policy",
 }
 
 // wanted is the intended row: the file's content, its owner and its references. Columns that keep

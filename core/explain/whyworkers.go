@@ -69,26 +69,13 @@ func (r PendingRetry) sentence(at time.Time) string {
 
 // readFleet reads the workers as placement sees them.
 func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worker, error) {
-	rows, err := tx.ViewFleet(ctx)
+	rows, err := tx.ReadFleet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the workers that could take it: %w", err)
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	probes, err := monitor.ReadProbes(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
 	list := make([]placement.Worker, len(rows))
 	for i, r := range rows {
-		health, healthReason := monitor.Worker{Probe: probes[r.ID]}.HealthInForce()
-		w := placement.Row{
-			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
-			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge, Health: health,
-			HealthReason: healthReason, Capabilities: r.Capabilities, Assigned: int(r.Assigned), Seen: r.Seen,
-		}.Worker(m.Config().StaleAfter)
+		w := placement.Row(r).Worker(m.Config().StaleAfter)
 		switch {
 		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
 			w.Note = "and never had a heartbeat"
@@ -155,7 +142,7 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if fresh {
 		return m.whyRetry(ctx, tx, row, retries, w)
 	}
-	if need, err = need.Override(row.WorkerSelector, row.WorkerTolerations, row.WorkerAffinity); err != nil {
+	if need, err = need.Override(placement.ReadOwn(row.Placement)); err != nil {
 		return nil //nolint:nilerr // it fails for that reason with the next batch, which then says so
 	}
 	need.Avoid = row.Avoid

@@ -253,7 +253,8 @@ func TestRenderGoesThroughValues(t *testing.T) {
 		"what was given is not changed")
 	_, err = expr.Render(map[string]any{"a": []any{map[string]any{"x": "{{ nope }}"}}}, names(t))
 	require.EqualError(t, err, `a[0].x: column 4: there is no nope in "{{ nope }}"`)
-	require.EqualError(t, expr.Check(map[string]any{"a": "{{ ( }}"}),
+	_, err = expr.Render(map[string]any{"a": "{{ ( }}"}, names(t))
+	require.EqualError(t, err,
 		`a: column 6: the expression ends where a value is expected in "{{ ( }}"`)
 }
 

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // path matches a template of a rule. Any other text stays as it is, for example {{}}.
@@ -17,7 +15,7 @@ var path = regexp.MustCompile(`\{\{\s*([^}]+?)\s*\}\}`)
 // An unclosed {{ is an error, because its author meant a template.
 func RenderPaths(value any, scope map[string]any) (any, error) {
 	size := 0
-	return render(value, "", 0, func(text string) (any, error) { return paths(text, scope, &size) })
+	return render(value, "", 0, func(_, text string) (any, error) { return paths(text, scope, &size) })
 }
 
 func paths(source string, scope map[string]any, size *int) (any, error) {
@@ -50,30 +48,14 @@ func paths(source string, scope map[string]any, size *int) (any, error) {
 type FoundPath struct{ At, Path string }
 
 // Paths lists the paths in a value that RenderPaths evaluates.
-func Paths(value any) []FoundPath {
-	var all []FoundPath
-	list(value, "", 0, &all)
+func Paths(value any) (all []FoundPath) {
+	_, _ = render(value, "", 0, func(at, text string) (any, error) { // what is nested too deeply has none
+		for _, match := range path.FindAllStringSubmatch(text, -1) {
+			all = append(all, FoundPath{At: at, Path: strings.TrimSpace(match[1])})
+		}
+		return nil, nil
+	})
 	return all
-}
-
-func list(value any, at string, depth int, all *[]FoundPath) {
-	if depth > jsonvalue.Depth {
-		return
-	}
-	switch v := value.(type) {
-	case string:
-		for _, match := range path.FindAllStringSubmatch(v, -1) {
-			*all = append(*all, FoundPath{At: at, Path: strings.TrimSpace(match[1])})
-		}
-	case []any:
-		for i, item := range v {
-			list(item, at+"["+strconv.Itoa(i)+"]", depth+1, all)
-		}
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			list(v[key], under(at, key), depth+1, all)
-		}
-	}
 }
 
 // Leads reports whether a path has a value, which may be null.

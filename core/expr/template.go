@@ -146,7 +146,7 @@ func (t *Template) EvalWithin(scope Scope, all *Budget) (any, error) {
 // All texts have one budget.
 func Render(value any, scope Scope) (any, error) {
 	all := &Budget{}
-	return render(value, "", 0, func(text string) (any, error) {
+	return render(value, "", 0, func(_, text string) (any, error) {
 		t, err := ParseTemplate(text)
 		if err != nil {
 			return nil, err
@@ -155,22 +155,14 @@ func Render(value any, scope Scope) (any, error) {
 	})
 }
 
-// Check reads all templates in a value and returns the first error.
-func Check(value any) error {
-	_, err := render(value, "", 0, func(text string) (any, error) {
-		_, err := ParseTemplate(text)
-		return nil, err
-	})
-	return err
-}
-
-func render(value any, path string, depth int, text func(string) (any, error)) (any, error) {
+// render returns a value with text of each text in it, which gets the place of the text in the value.
+func render(value any, path string, depth int, text func(at, text string) (any, error)) (any, error) {
 	if depth > jsonvalue.Depth {
 		return nil, fmt.Errorf("%s: nested deeper than %d", path, jsonvalue.Depth)
 	}
 	switch v := value.(type) {
 	case string:
-		rendered, err := text(v)
+		rendered, err := text(path, v)
 		if err != nil && path != "" {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

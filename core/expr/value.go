@@ -38,24 +38,14 @@ func Value(v any) any {
 		return int64(v)
 	case json.Number:
 		return given(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = Value(item)
-		}
-		return list
 	case []string:
 		list := make([]any, len(v))
 		for i, item := range v {
 			list[i] = item
 		}
 		return list
-	case map[string]any:
-		object := make(map[string]any, len(v))
-		for key, item := range v {
-			object[key] = Value(item)
-		}
-		return object
+	case map[string]any, []any:
+		return jsonvalue.Map(v, Value)
 	default:
 		return fmt.Sprint(v)
 	}

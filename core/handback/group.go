@@ -40,23 +40,12 @@ func compact(value any) string {
 
 // written gives numbers the other executor's text.
 func written(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, field := range v {
-			out[key] = written(field)
+	return jsonvalue.Map(value, func(leaf any) any {
+		if n, ok := leaf.(json.Number); ok {
+			return number(n.String())
 		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = written(item)
-		}
-		return out
-	case json.Number:
-		return number(v.String())
-	}
-	return value
+		return leaf
+	})
 }
 
 // number keeps whole numbers of 64 bits and writes all others as the shortest exact decimal, with a

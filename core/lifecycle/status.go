@@ -76,3 +76,11 @@ func lowerASCII(text string) string {
 	}
 	return string(out)
 }
+
+// The statuses of a worker: the labels of worker_status_enum.
+const (
+	WorkerActive   = "active"
+	WorkerInactive = "inactive"
+	WorkerBusy     = "busy"
+	WorkerError    = "error"
+)

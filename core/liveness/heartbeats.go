@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -192,7 +193,7 @@ func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []outbox.Alert {
 	var alerts []outbox.Alert
 	for i := range gone {
 		w := &gone[i]
-		if w.Cordoned || w.Previous == string(store.WorkerStatusEnumInactive) {
+		if w.Cordoned || w.Previous == lifecycle.WorkerInactive {
 			continue
 		}
 		reason, summary := "missing_heartbeat", fmt.Sprintf("Worker '%s' has no heartbeat and was marked inactive",
@@ -236,7 +237,7 @@ func (h *Heartbeats) logReactivated(ctx context.Context, back []store.Reactivate
 	for _, w := range back {
 		h.metrics.back(w.Outage)
 		text := "Worker %s (ID: %d) sends heartbeats again, marking as active"
-		if w.Previous != string(store.WorkerStatusEnumInactive) {
+		if w.Previous != lifecycle.WorkerInactive {
 			text = "Worker %s (ID: %d) sends heartbeats again and has marked itself active"
 		}
 		args := []any{"worker_id", w.ID, "worker", w.Name, "role", w.Role}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
@@ -122,15 +123,15 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 		return verdictDead, "never sent a heartbeat"
 	case age >= s.stale.Seconds():
 		f.failures = 0
-		if s.Status == string(store.WorkerStatusEnumInactive) && !s.Deactivated {
+		if s.Status == lifecycle.WorkerInactive && !s.Deactivated {
 			return verdictDead, "stopped by itself, last heartbeat " + ago(age)
 		}
 		return verdictDead, "last heartbeat " + ago(age)
 	case s.Draining:
 		return verdictDraining, "takes no more work and ends what it has"
-	case s.Status == string(store.WorkerStatusEnumInactive) && s.Deactivated:
+	case s.Status == lifecycle.WorkerInactive && s.Deactivated:
 		return verdictSuspect, "beats again and is not yet marked active"
-	case s.Status == string(store.WorkerStatusEnumInactive):
+	case s.Status == lifecycle.WorkerInactive:
 		return verdictDraining, "has marked itself inactive"
 	}
 	report, _ := placement.ParseReport(s.Health)
@@ -150,7 +151,7 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 		return verdictSuspect, unreachable // the old verdict stays without the broker
 	case s.queue.asked && s.queue.err != nil:
 		return verdictFresh, unreachable
-	case s.Status == string(store.WorkerStatusEnumError):
+	case s.Status == lifecycle.WorkerError:
 		return verdictSuspect, cmp.Or(report.Trouble, "says that it is cut off from the broker")
 	case bad != "":
 		return verdictFresh, bad + ", which may be because it has just started"

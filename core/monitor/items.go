@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -106,11 +107,7 @@ type ActionDetail struct {
 	TimeoutSeconds          int64           `json:"timeout_seconds,omitempty"`
 	ScheduledTimeoutSeconds int64           `json:"scheduled_timeout_seconds,omitempty"`
 	MaxRetries              int64           `json:"max_retries"`
-	RuntimeVersion          string          `json:"runtime_version,omitempty"`
-	RequiredRuntimes        json.RawMessage `json:"required_worker_runtimes"`
-	Selector                json.RawMessage `json:"worker_selector"`
-	Tolerations             json.RawMessage `json:"worker_tolerations"`
-	Affinity                json.RawMessage `json:"worker_affinity"`
+	placement.Spec
 	// Rules and Workflows use the action.
 	Rules     []RuleLink `json:"rules"`
 	Workflows []string   `json:"workflows"`
@@ -346,9 +343,7 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 			d.ParameterDelivery, d.ParameterFormat, d.OutputFormat = r.ParameterDelivery, r.ParameterFormat,
 				r.OutputFormat
 			d.TimeoutSeconds, d.ScheduledTimeoutSeconds = int64(r.TimeoutSeconds), int64(r.ScheduledTimeoutSeconds)
-			d.MaxRetries, d.RuntimeVersion, d.RequiredRuntimes = int64(r.MaxRetries), r.RuntimeVersion,
-				r.RequiredWorkerRuntimes
-			d.Selector, d.Tolerations, d.Affinity = r.WorkerSelector, r.WorkerTolerations, r.WorkerAffinity
+			d.MaxRetries, d.Spec = int64(r.MaxRetries), placement.ReadSpec(r.Placement)
 			p, err := ReadPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
 			if err != nil {
 				return err

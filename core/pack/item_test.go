@@ -175,7 +175,7 @@ func TestItemMistakes(t *testing.T) {
 			`f:7:15: accesses_mcp is "maybe"; it must be true or false`,
 			`f:8:18: worker_selector is "a"; it must be a mapping`,
 			"f:9:21: worker_tolerations is a mapping; it must be a list",
-			`f:10:18: runtime_version is ">>3"; it must be a constraint, as in >=3.9`,
+			`f:10:18: runtime_version: ">>3" is not a version constraint: ">3" is not a version`,
 		}},
 		"Retention": {
 			pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n",

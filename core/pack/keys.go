@@ -95,17 +95,26 @@ func readVersion(r *reader, f yamldoc.Field) (any, bool) {
 	return text, ok
 }
 
-// readConstraint reads a constraint on the version of a runtime.
-func readConstraint(r *reader, f yamldoc.Field) (any, bool) {
-	text, ok := r.Text(f)
-	if !ok {
-		return nil, false
+// readPlacement reads a field that restricts workers, and checks it as placement does.
+func readPlacement(of placement.Field) read {
+	shape := readText
+	switch of.Empty.(type) {
+	case map[string]any:
+		shape = readObject
+	case []any:
+		shape = readList
 	}
-	if _, err := placement.ParseConstraint(text); err != nil {
-		r.Mistakef(r.At(f.Value), "%s is %s; it must be a constraint, as in >=3.9", f.Key.Value, yamldoc.Show(f.Value))
-		return nil, false
+	return func(r *reader, f yamldoc.Field) (any, bool) {
+		value, ok := shape(r, f)
+		if !ok {
+			return nil, false
+		}
+		if err := of.Check(value); err != nil {
+			r.Mistakef(r.At(f.Value), "%s: %v", f.Key.Value, err)
+			return nil, false
+		}
+		return value, true
 	}
-	return text, true
 }
 
 func readList(r *reader, f yamldoc.Field) (any, bool) {

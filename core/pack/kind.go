@@ -3,6 +3,7 @@ package pack
 import (
 	"strings"
 
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -139,13 +140,9 @@ var forms = map[Kind]form{
 	}, aside...)},
 }
 
-var actionKeys = described(
+var actionKeys = append(described(
 	key{name: "entry_point", also: []string{"entrypoint"}, column: "entrypoint", read: readText},
 	key{name: "runner_type", also: []string{"runtime"}, read: readText},
-	key{
-		name: "runtime_version", also: []string{"runtime_version_constraint"}, column: "runtime_version_constraint",
-		read: readConstraint,
-	},
 	key{name: "workflow_file", read: readText},
 	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
 	key{name: "output", also: []string{"out_schema", "output_schema"}, column: "out_schema", read: readSchema},
@@ -157,15 +154,23 @@ var actionKeys = described(
 	key{name: "max_retries", read: readCount, absent: 0},
 	key{name: "accesses_mcp", read: readBool, absent: false},
 	key{name: "default_execution_permission_set_refs", read: readTexts, absent: emptyList},
-	key{name: "required_worker_runtimes", read: readObject, absent: emptyObject},
-	key{name: "worker_selector", read: readObject, absent: emptyObject},
-	key{name: "worker_tolerations", read: readList, absent: emptyList},
-	key{name: "worker_affinity", read: readObject, absent: emptyObject},
 	key{name: "log_retention_policy", read: readRetention},
 	key{name: "log_retention_limit", read: readNumber},
 	key{name: "artifact_retention_policy", read: readRetention},
 	key{name: "artifact_retention_limit", read: readNumber},
-)
+), placementKeys()...)
+
+// placementKeys are the keys that restrict the workers of an action.
+func placementKeys() (keys []key) {
+	for _, f := range placement.Fields() {
+		k := key{name: f.Name, column: f.Column, read: readPlacement(f), absent: f.Empty}
+		if f.Column != f.Name {
+			k.also = []string{f.Column}
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
 
 var triggerKeys = described(
 	key{name: "enabled", read: readBool, absent: true, keep: true},

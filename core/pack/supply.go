@@ -6,21 +6,6 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// wellKnown are the runtimes that workers detect, with the names that they announce.
-var wellKnown = []struct {
-	short, name string
-	aliases     []any
-}{
-	{"go", "Go", []any{"go", "golang"}},
-	{"java", "Java", []any{"java", "jdk", "openjdk"}},
-	{"nodejs", "Node.js", []any{"node", "nodejs", "node.js"}},
-	{"perl", "Perl", []any{"perl", "perl5"}},
-	{"python", "Python", []any{"python", "python3"}},
-	{"r", "R", []any{"r", "rscript"}},
-	{"ruby", "Ruby", []any{"ruby", "rb"}},
-	{"shell", "Shell", []any{"shell", "bash", "sh"}},
-}
-
 // Supply returns the set with the well-known runtimes that its actions name and that do not exist yet, since a fresh
 // database has none.
 func (s *Set) Supply(world World) *Set {
@@ -31,14 +16,14 @@ func (s *Set) Supply(world World) *Set {
 			continue
 		}
 		normal := placement.NormalizeRuntime(item.Runtime)
-		for _, known := range wellKnown {
-			if placement.NormalizeRuntime(known.short) != normal {
+		for _, known := range placement.WellKnown {
+			if known.Spellings[0] != normal {
 				continue
 			}
 			supplied.Items = append(slices.Clip(supplied.Items), &Item{
-				Kind: KindRuntime, Ref: "core." + known.short, Place: item.At("runtime"),
+				Kind: KindRuntime, Ref: known.Ref, Place: item.At("runtime"),
 				Columns: map[string]any{
-					"name": known.name, "aliases": known.aliases, "distributions": emptyObject,
+					"name": known.Name, "aliases": anyList(known.Spellings), "distributions": emptyObject,
 					"execution_config": emptyObject,
 					"description":      nil, "installation": nil,
 				},

@@ -24,7 +24,9 @@ func crowd(n int) []placement.Worker {
 func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // counting garbage needs the process for itself
 	need := placement.NewNeed(placement.Spec{
 		Runtimes: []string{"python"}, Version: ">=3.9",
-		Selector: []byte(`{"zone": "z1"}`),
+		Own: placement.Own{
+			Selector: []byte(`{"zone": "z1"}`),
+		},
 	})
 	for name, c := range map[string]struct {
 		need placement.Need
@@ -47,7 +49,9 @@ func BenchmarkChoose(b *testing.B) {
 	workers := crowd(1000)
 	action := placement.NewNeed(placement.Spec{
 		Runtimes: []string{"python"}, Version: ">=3.9",
-		Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`),
+		Own: placement.Own{
+			Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "z1"}}}]}`),
+		},
 	})
 	avoiding := action
 	avoiding.Avoid = []int64{5, 17}
@@ -77,7 +81,7 @@ func BenchmarkOverride(b *testing.B) {
 	action := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9"})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := action.Override([]byte(`{"zone": "a"}`), nil, nil); err != nil {
+		if _, err := action.Override(placement.Own{Selector: []byte(`{"zone": "a"}`)}); err != nil {
 			b.Fatal(err)
 		}
 	}

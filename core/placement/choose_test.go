@@ -74,11 +74,11 @@ func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 
 func TestPreferencesAddUpAndAreSoft(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Affinity: []byte(`{"preferred": [
+	need := placement.NewNeed(affinity(`{"preferred": [
 		{"weight": 5, "preference": {"match_labels": {"zone": "a"}}},
 		{"preference": {"match_expressions": [{"key": "zone", "operator": "exists"}]}},
 		{"weight": 5, "preference": {"match_labels": {"zone": "b"}}},
-		{"weight": 1, "preference": {"match_labels": {"zone": "b"}}}]}`)})
+		{"weight": 1, "preference": {"match_labels": {"zone": "b"}}}]}`))
 	fleet := placement.NewFleet([]placement.Worker{
 		sized(1, 4, 0), sized(2, 4, 0, inZone("a")), sized(3, 1, 2, inZone("b")),
 	}, 0)
@@ -102,10 +102,10 @@ func TestATaintThatOnlyAsksIsLastAmongEquals(t *testing.T) {
 	require.Equal(t, int64(1), fleet.Choose(placement.Need{}).Worker, "the other is full")
 	require.Equal(t, int64(1), choose(placement.Need{}, sized(1, 1, 1), sized(2, 4, 0, asks)).Worker,
 		"whichever comes first")
-	tolerates := placement.NewNeed(placement.Spec{Tolerations: []byte(`[{"key": "spot", "operator": "exists"}]`)})
+	tolerates := placement.NewNeed(tolerates(`[{"key": "spot", "operator": "exists"}]`))
 	require.Equal(t, int64(1), choose(tolerates, workers...).Worker)
 	prefers := placement.NewNeed(
-		placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
+		affinity(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`))
 	require.Equal(t, int64(1), choose(prefers, sized(1, 4, 3, asks, inZone("a")), sized(2, 1, 0)).Worker,
 		"a preference is stronger than a taint that only asks")
 }
@@ -220,7 +220,9 @@ func TestReasonsAreCountedAndBounded(t *testing.T) {
 	t.Parallel()
 	need := placement.NewNeed(placement.Spec{
 		Runtimes: []string{"python"}, Version: ">=3.11",
-		Selector: []byte(`{"zone": "a"}`),
+		Own: placement.Own{
+			Selector: []byte(`{"zone": "a"}`),
+		},
 	})
 	workers := []placement.Worker{
 		worker(1, `{}`), worker(2, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9"]}}`),
@@ -244,7 +246,9 @@ func TestExplainAnswersForEveryWorker(t *testing.T) {
 	t.Parallel()
 	need := placement.NewNeed(placement.Spec{
 		Runtimes: []string{"shell"},
-		Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`),
+		Own: placement.Own{
+			Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`),
+		},
 	})
 	need.Avoid = []int64{1}
 	shell := func(w *placement.Worker) { w.Runtimes = []string{"shell"} }

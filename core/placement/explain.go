@@ -236,7 +236,8 @@ func (f *Fleet) Explain(need Need) []Explained {
 
 func (w *Worker) explain(need Need, s sieve) Explained {
 	why, rejected := need.rejects(w)
-	e := Explained{Worker: w, Fits: !rejected, Weight: need.weight(w)}
+	e := Explained{Worker: w, Fits: !rejected}
+	e.Weight, _ = need.preference(w)
 	say := func(answer Answer, kind, reason string) Explained {
 		e.Answer, e.Kind, e.Reason = answer, kind, reason
 		return e

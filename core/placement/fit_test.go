@@ -22,6 +22,18 @@ func worker(id int64, capabilities string, change ...func(*placement.Row)) place
 	return row.Worker(stale)
 }
 
+func selector(text string) placement.Spec {
+	return placement.Spec{Own: placement.Own{Selector: []byte(text)}}
+}
+
+func tolerates(text string) placement.Spec {
+	return placement.Spec{Own: placement.Own{Tolerations: []byte(text)}}
+}
+
+func affinity(text string) placement.Spec {
+	return placement.Spec{Own: placement.Own{Affinity: []byte(text)}}
+}
+
 func choose(need placement.Need, workers ...placement.Worker) placement.Verdict {
 	return placement.NewFleet(workers, 0).Choose(need)
 }
@@ -32,10 +44,7 @@ func TestHardRules(t *testing.T) {
 	python := func(version string) placement.Spec {
 		return placement.Spec{Runtimes: []string{"Python 3", "python3"}, Version: version}
 	}
-	selector := func(text string) placement.Spec { return placement.Spec{Selector: []byte(text)} }
 	required := func(text string) placement.Spec { return placement.Spec{Required: []byte(text)} }
-	tolerates := func(text string) placement.Spec { return placement.Spec{Tolerations: []byte(text)} }
-	affinity := func(text string) placement.Spec { return placement.Spec{Affinity: []byte(text)} }
 	gpu := `{"taints": [{"key": "gpu", "value": "true"}]}`
 	zone := `{"labels": {"zone": "a"}}`
 	for name, c := range map[string]struct {
@@ -230,8 +239,12 @@ func TestHardRules(t *testing.T) {
 		"preferences are not rules": {spec: affinity(
 			`{"preferred": [{"weight": 100, "preference": {"match_labels": {"zone": "b"}}}]}`), worker: zone},
 		"empty and null fields ask nothing": {spec: placement.Spec{
-			Required: []byte("null"), Selector: []byte("{}"),
-			Tolerations: []byte("[]"), Affinity: []byte("null"),
+			Required: []byte("null"),
+			Own: placement.Own{
+				Selector:    []byte("{}"),
+				Tolerations: []byte("[]"),
+				Affinity:    []byte("null"),
+			},
 		}, worker: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,82 +287,82 @@ func TestBadFieldsAreNamed(t *testing.T) {
 			"action.required_worker_runtimes: a runtime has no name",
 		},
 		"selector": {
-			placement.Spec{Selector: []byte(`"gpu"`)},
+			selector(`"gpu"`),
 			"action.worker_selector: it must be an object of labels",
 		},
 		"selector value": {
-			placement.Spec{Selector: []byte(`{"gpu": true}`)},
+			selector(`{"gpu": true}`),
 			"action.worker_selector: it must be an object of labels",
 		},
 		"selector empty": {
-			placement.Spec{Selector: []byte(`{"gpu": " "}`)},
+			selector(`{"gpu": " "}`),
 			"action.worker_selector: the label gpu has no value",
 		},
 		"selector nameless": {
-			placement.Spec{Selector: []byte(`{"": "a"}`)},
+			selector(`{"": "a"}`),
 			"action.worker_selector: a label has no name",
 		},
-		"not JSON": {placement.Spec{Selector: []byte(`{"gpu"`)}, "action.worker_selector: it is not JSON"},
+		"not JSON": {selector(`{"gpu"`), "action.worker_selector: it is not JSON"},
 		"tolerations": {
-			placement.Spec{Tolerations: []byte(`{"key": "a"}`)},
+			tolerates(`{"key": "a"}`),
 			"action.worker_tolerations: it must be a list of tolerations",
 		},
 		"toleration key": {
-			placement.Spec{Tolerations: []byte(`[{"operator": "exists"}]`)},
+			tolerates(`[{"operator": "exists"}]`),
 			"action.worker_tolerations: toleration 1 has no key",
 		},
 		"toleration operator": {
-			placement.Spec{Tolerations: []byte(`[{"key": "a", "operator": "like"}]`)},
+			tolerates(`[{"key": "a", "operator": "like"}]`),
 			`action.worker_tolerations: the toleration of a has the operator "like"`,
 		},
 		"toleration value": {
-			placement.Spec{Tolerations: []byte(`[{"key": "a", "value": ""}]`)},
+			tolerates(`[{"key": "a", "value": ""}]`),
 			"action.worker_tolerations: the toleration of a has an empty value",
 		},
 		"toleration effect": {
-			placement.Spec{Tolerations: []byte(`[{"key": "a", "effect": "NoSchedule"}]`)},
+			tolerates(`[{"key": "a", "effect": "NoSchedule"}]`),
 			`action.worker_tolerations: the toleration of a has the effect "NoSchedule"`,
 		},
-		"affinity":       {placement.Spec{Affinity: []byte(`[]x`)}, "action.worker_affinity: it is not JSON"},
-		"affinity shape": {placement.Spec{Affinity: []byte(`{"required": {}}`)}, "action.worker_affinity: it must be an object of required, preferred and anti_affinity: required is an object"},
+		"affinity":       {affinity(`[]x`), "action.worker_affinity: it is not JSON"},
+		"affinity shape": {affinity(`{"required": {}}`), "action.worker_affinity: it must be an object of required, preferred and anti_affinity: required is an object"},
 		"weight": {
-			placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 101, "preference": {}}]}`)},
+			affinity(`{"preferred": [{"weight": 101, "preference": {}}]}`),
 			"action.worker_affinity: preferred 1 has the weight 101",
 		},
 		"weight 0": {
-			placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 0, "preference": {}}]}`)},
+			affinity(`{"preferred": [{"weight": 0, "preference": {}}]}`),
 			"action.worker_affinity: preferred 1 has the weight 0",
 		},
 		"operator": {
-			placement.Spec{Affinity: []byte(
-				`{"required": [{"match_expressions": [{"key": "a", "operator": "gt", "values": ["1"]}]}]}`)},
+			affinity(
+				`{"required": [{"match_expressions": [{"key": "a", "operator": "gt", "values": ["1"]}]}]}`),
 			`action.worker_affinity: required 1: the expression on a has the operator "gt"`,
 		},
 		"no values": {
-			placement.Spec{Affinity: []byte(
-				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "in"}]}]}`)},
+			affinity(
+				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "in"}]}]}`),
 			"action.worker_affinity: anti_affinity 1: the expression on a needs values",
 		},
 		"an empty value": {
-			placement.Spec{Affinity: []byte(
-				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "not_in", "values": [""]}]}]}`)},
+			affinity(
+				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "not_in", "values": [""]}]}]}`),
 			"action.worker_affinity: anti_affinity 1: the expression on a needs values",
 		},
-		"too many values": {placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_expressions": [{"key": "a", "operator": "exists", "values": ["1"]}]}}]}`)}, "action.worker_affinity: preferred 1: the expression on a takes no values"},
+		"too many values": {affinity(`{"preferred": [{"preference": {"match_expressions": [{"key": "a", "operator": "exists", "values": ["1"]}]}}]}`), "action.worker_affinity: preferred 1: the expression on a takes no values"},
 		"no key": {
-			placement.Spec{Affinity: []byte(
-				`{"required": [{"match_expressions": [{"operator": "exists"}]}]}`)},
+			affinity(
+				`{"required": [{"match_expressions": [{"operator": "exists"}]}]}`),
 			"action.worker_affinity: required 1: an expression has no key",
 		},
 		"a label of a term": {
-			placement.Spec{Affinity: []byte(`{"required": [{"match_labels": {"a": ""}}]}`)},
+			affinity(`{"required": [{"match_labels": {"a": ""}}]}`),
 			"action.worker_affinity: required 1: the label a has no value",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.ErrorContains(t, placement.NewNeed(c.spec).Err(), c.want)
-			_, err := placement.NewNeed(c.spec).Override(nil, []byte("null"), nil)
+			_, err := placement.NewNeed(c.spec).Override(placement.Own{Tolerations: []byte("null")})
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -359,20 +372,27 @@ func TestBadFieldsAreNamed(t *testing.T) {
 		{``, `{}`, ``, "execution.worker_tolerations: "},
 		{``, ``, `[]`, "execution.worker_affinity: "},
 	} {
-		_, err := good.Override([]byte(c.selector), []byte(c.tolerations), []byte(c.affinity))
+		_, err := good.Override(placement.Own{
+			Selector:    []byte(c.selector),
+			Tolerations: []byte(c.tolerations),
+			Affinity:    []byte(c.affinity),
+		})
 		require.ErrorContains(t, err, c.want)
 	}
-	bad := placement.NewNeed(placement.Spec{Selector: []byte(`[1]`)})
-	_, err := bad.Override([]byte(`{"zone": "a"}`), nil, nil)
+	bad := placement.NewNeed(selector(`[1]`))
+	_, err := bad.Override(placement.Own{Selector: []byte(`{"zone": "a"}`)})
 	require.NoError(t, err, "the malformed field of the action is replaced")
 }
 
 func TestAnExecutionReplacesEachFieldOfItsAction(t *testing.T) {
 	t.Parallel()
 	action := placement.NewNeed(placement.Spec{
-		Runtimes: []string{"shell"}, Selector: []byte(`{"zone": "a"}`),
-		Tolerations: []byte(`[{"key": "gpu", "operator": "exists"}]`),
-		Affinity:    []byte(`{"anti_affinity": [{"match_labels": {"old": "yes"}}]}`),
+		Runtimes: []string{"shell"},
+		Own: placement.Own{
+			Selector:    []byte(`{"zone": "a"}`),
+			Tolerations: []byte(`[{"key": "gpu", "operator": "exists"}]`),
+			Affinity:    []byte(`{"anti_affinity": [{"match_labels": {"old": "yes"}}]}`),
+		},
 	})
 	inA := worker(1, `{"runtimes": ["shell"], "labels": {"zone": "a"}, "taints": [{"key": "gpu"}]}`)
 	inB := worker(2, `{"runtimes": ["shell"], "labels": {"zone": "b", "old": "yes"}}`)
@@ -390,17 +410,25 @@ func TestAnExecutionReplacesEachFieldOfItsAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			need, err := action.Override([]byte(c.selector), []byte(c.tolerations), []byte(c.affinity))
+			need, err := action.Override(placement.Own{
+				Selector:    []byte(c.selector),
+				Tolerations: []byte(c.tolerations),
+				Affinity:    []byte(c.affinity),
+			})
 			require.NoError(t, err)
 			fleet := placement.NewFleet([]placement.Worker{inA, inB, nowhere}, 0)
 			require.Equal(t, placement.Placed, fleet.Choose(action).Outcome, "another need of the same fleet")
 			require.Equal(t, c.want, fleet.Choose(need).Worker)
-			_, err = action.Override(nil, nil, nil)
+			_, err = action.Override(placement.Own{})
 			require.NoError(t, err)
 			require.Equal(t, int64(1), fleet.Choose(action).Worker, "the action's own need is as it was")
 		})
 	}
-	shell, err := action.Override([]byte(`{}`), []byte(`[]`), []byte(`{}`))
+	shell, err := action.Override(placement.Own{
+		Selector:    []byte(`{}`),
+		Tolerations: []byte(`[]`),
+		Affinity:    []byte(`{}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, placement.Incompatible, choose(shell, worker(1, `{}`)).Outcome, "the runtime stays")
 }
@@ -411,7 +439,7 @@ func TestKindsAreFew(t *testing.T) {
 	require.Empty(t, placement.Need{}.Kind())
 	action := placement.NewNeed(placement.Spec{Runtimes: []string{"Python", "py"}, Version: ">=3.11"})
 	require.Equal(t, "python py >=3.11", action.Kind())
-	same, err := action.Override(nil, nil, nil)
+	same, err := action.Override(placement.Own{})
 	require.NoError(t, err)
 	require.Equal(t, action.Kind(), same.Kind())
 	kinds := map[string]bool{}
@@ -419,7 +447,7 @@ func TestKindsAreFew(t *testing.T) {
 		avoiding := action
 		avoiding.Avoid = []int64{id}
 		kinds[avoiding.Kind()] = true
-		own, err := action.Override([]byte(`{"id": "`+strconv.FormatInt(id, 10)+`"}`), nil, nil)
+		own, err := action.Override(placement.Own{Selector: []byte(`{"id": "` + strconv.FormatInt(id, 10) + `"}`)})
 		require.NoError(t, err)
 		kinds[own.Kind()] = true
 	}
@@ -431,8 +459,8 @@ func TestKindsAreFew(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	one := placement.NewNeed(placement.Spec{Selector: []byte(`{"a": "` + string(long) + `1"}`)})
-	two := placement.NewNeed(placement.Spec{Selector: []byte(`{"a": "` + string(long) + `2"}`)})
+	one := placement.NewNeed(selector(`{"a": "` + string(long) + `1"}`))
+	two := placement.NewNeed(selector(`{"a": "` + string(long) + `2"}`))
 	require.Less(t, len(one.Kind()), 520)
 	require.NotEqual(t, one.Kind(), two.Kind())
 }

@@ -155,7 +155,7 @@ func TestHealthDecidesWhoIsChosen(t *testing.T) {
 		verdict.Reason)
 
 	prefers := placement.NewNeed(
-		placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
+		affinity(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`))
 	require.Equal(t, int64(2), choose(prefers, sized(1, 9, 0, poor, inZone("a")), sized(2, 9, 8)).Worker)
 
 	require.Equal(t, placement.Verdict{

@@ -147,7 +147,8 @@ func (f *Fleet) fitting(need Need) *fitting {
 		case w.Standing != Live:
 			fit.waited = append(fit.waited, w)
 		default:
-			ranked = append(ranked, ranking{w, w.Health == Degraded, need.weight(w), need.shunned(w)})
+			weight, shunned := need.preference(w)
+			ranked = append(ranked, ranking{w, w.Health == Degraded, weight, shunned})
 		}
 	}
 	fit.live, fit.classes = len(ranked), classes(ranked)

@@ -152,7 +152,10 @@ func (a ask) need(t *rapid.T) placement.Need {
 		})
 	}
 	affinity["preferred"] = preferred
-	own, err := placement.NewNeed(spec).Override(nil, document(tolerations), document(affinity))
+	own, err := placement.NewNeed(spec).Override(placement.Own{
+		Tolerations: document(tolerations),
+		Affinity:    document(affinity),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,11 +340,17 @@ func TestMalformedRowsAreRead(t *testing.T) {
 		need := placement.NewNeed(placement.Spec{
 			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")),
 			Required: draw.Draw(t, "required"),
-			Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"),
-			Affinity: draw.Draw(t, "affinity"),
+			Own: placement.Own{
+				Selector:    draw.Draw(t, "selector"),
+				Tolerations: draw.Draw(t, "tolerations"),
+				Affinity:    draw.Draw(t, "affinity"),
+			},
 		})
-		own, err := need.Override(draw.Draw(t, "own selector"), draw.Draw(t, "own tolerations"),
-			draw.Draw(t, "own affinity"))
+		own, err := need.Override(placement.Own{
+			Selector:    draw.Draw(t, "own selector"),
+			Tolerations: draw.Draw(t, "own tolerations"),
+			Affinity:    draw.Draw(t, "own affinity"),
+		})
 		if (err == nil) != (own.Err() == nil) {
 			t.Fatalf("%v and %v", err, own.Err())
 		}

@@ -3,9 +3,12 @@ package placement
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // HeadroomPerWorker is how many dispatches may wait at a worker beyond its capacity, so that it
@@ -77,34 +80,35 @@ func (w *Worker) Room() int {
 // Most is how many executions the worker may have at once.
 func (w *Worker) Most() int { return w.Capacity + HeadroomPerWorker }
 
-// Row is a worker's row in the database. Every field but Capabilities equals the column of that
-// name.
+// Row is a worker's row in the database, with the columns of the statement ReadFleet.
 type Row struct {
 	ID            int64
 	Name, Host    string
 	Status        string
 	Cordoned      bool
 	Draining      bool
+	Capabilities  []byte // JSON; nil without an announcement
 	Suspect       bool
 	SuspectReason string
 	// HeartbeatAge is the seconds since the last heartbeat by the database's clock. It is negative
 	// for a worker whose clock is ahead, whose heartbeat is fresh, and infinite without a
 	// heartbeat.
 	HeartbeatAge float64
-	// Deactivated is true if the engine marked it inactive, because it was silent.
-	Deactivated   bool
-	Seen, Renewed time.Time // as in Worker
+	Assigned     int32 // negative if not counted
 	// Health is the latest verdict on the worker and HealthReason its reason; empty without a
 	// recent probe.
 	Health, HealthReason string
-	Capabilities         []byte // JSON; nil without an announcement
-	Assigned             int    // negative if not counted
+	// Deactivated is true if the engine marked it inactive, because it was silent.
+	Deactivated              bool
+	Adopted                  bool      // the schema is that of an existing installation
+	Seen, Renewed            time.Time // as in Worker
+	CordonReason, CordonedBy string
 }
 
 // Worker makes the candidate of a row. A heartbeat older than staleAfter makes a worker silent.
 func (r Row) Worker(staleAfter time.Duration) Worker {
 	w := Worker{
-		ID: r.ID, Name: r.Name, Host: r.Host, Capacity: CapacityDefault, Assigned: max(r.Assigned, 0),
+		ID: r.ID, Name: r.Name, Host: r.Host, Capacity: CapacityDefault, Assigned: int(max(r.Assigned, 0)),
 		Standing: r.standing(staleAfter), Health: Health(r.Health), HealthReason: r.HealthReason,
 		Seen: r.Seen, Accepts: r.Seen, Renewed: r.Renewed,
 	}
@@ -140,7 +144,7 @@ func (r Row) trouble() string {
 
 func (r Row) standing(staleAfter time.Duration) Standing {
 	switch {
-	case r.Status == "inactive":
+	case r.Status == lifecycle.WorkerInactive:
 		return Inactive
 	case r.Cordoned:
 		return Cordoned
@@ -152,9 +156,9 @@ func (r Row) standing(staleAfter time.Duration) Standing {
 		return Suspect
 	case Health(r.Health) == Unhealthy:
 		return Unwell
-	case r.Status == "error":
+	case r.Status == lifecycle.WorkerError:
 		return Deaf
-	case r.Status == "busy":
+	case r.Status == lifecycle.WorkerBusy:
 		return Occupied
 	default:
 		return Live
@@ -252,80 +256,33 @@ func add(all map[string][]Version, name, text string) {
 	}
 }
 
-// Effect is the effect of a taint on executions that do not tolerate it.
-type Effect string
-
-// The effects.
-const (
-	NoSchedule       Effect = "no_schedule"        // they are not placed there
-	PreferNoSchedule Effect = "prefer_no_schedule" // they are placed elsewhere if there is room
-)
-
-// Taint keeps executions away from a worker.
-type Taint struct {
-	Key    string
-	Value  string // empty without one
-	Effect Effect
-}
-
-// String writes a taint as key=value:effect.
-func (t Taint) String() string {
-	text := t.Key
-	if t.Value != "" {
-		text += "=" + t.Value
-	}
-	return text + ":" + string(t.Effect)
-}
-
-// unreadable replaces taints that cannot be read: to exclude the worker is the safe choice.
-const unreadable = "(unreadable)"
-
-func taints(raw json.RawMessage) []Taint {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	var rows []json.RawMessage
-	if !read(raw, &rows) {
-		return []Taint{{Key: unreadable, Effect: NoSchedule}}
-	}
-	list := make([]Taint, len(rows))
-	for i, row := range rows {
-		var one struct {
-			Key    string          `json:"key"`
-			Value  json.RawMessage `json:"value"`
-			Effect Effect          `json:"effect"`
-		}
-		if !read(row, &one) || strings.TrimSpace(one.Key) == "" {
-			list[i] = Taint{Key: unreadable, Effect: NoSchedule}
-			continue
-		}
-		list[i] = Taint{Key: one.Key, Effect: NoSchedule}
-		list[i].Value, _ = scalar(one.Value)
-		if one.Effect == PreferNoSchedule {
-			list[i].Effect = PreferNoSchedule
-		}
-	}
-	return list
-}
-
-var runtimeNames = map[string]string{
-	"nodejs": "node", "node.js": "node",
-	"python3": "python",
-	"bash":    "shell", "sh": "shell",
-	"builtin": "native", "standalone": "native",
-	"rb":     "ruby",
-	"golang": "go",
-	"jdk":    "java", "openjdk": "java",
-	"perl5":   "perl",
-	"rscript": "r",
+// WellKnown are the runtimes that workers detect: the ref, the name, and the spellings, of which the first is the
+// normal one.
+var WellKnown = []struct {
+	Ref, Name string
+	Spellings []string
+}{
+	{"core.go", "Go", []string{"go", "golang"}},
+	{"core.java", "Java", []string{"java", "jdk", "openjdk"}},
+	{"core.nodejs", "Node.js", []string{"node", "nodejs", "node.js"}},
+	{"core.perl", "Perl", []string{"perl", "perl5"}},
+	{"core.python", "Python", []string{"python", "python3"}},
+	{"core.r", "R", []string{"r", "rscript"}},
+	{"core.ruby", "Ruby", []string{"ruby", "rb"}},
+	{"core.shell", "Shell", []string{"shell", "bash", "sh"}},
 }
 
 // NormalizeRuntime maps the spellings of a runtime's name to one: node, nodejs and node.js are
 // node; bash, sh and shell are shell; and so on. Other names become lower case.
 func NormalizeRuntime(name string) string {
 	lower := strings.ToLower(strings.TrimSpace(name))
-	if known, ok := runtimeNames[lower]; ok {
-		return known
+	for _, known := range WellKnown {
+		if slices.Contains(known.Spellings, lower) {
+			return known.Spellings[0]
+		}
+	}
+	if lower == "builtin" || lower == "standalone" {
+		return "native"
 	}
 	return lower
 }

@@ -59,23 +59,12 @@ func groupKey(paths []string, params map[string]any, shown func([]byte) []byte) 
 // plain gives every number its canonical form: whole numbers without a fraction, others in the
 // shortest exact form. A number that no float can hold stays unchanged.
 func plain(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, field := range v {
-			out[key] = plain(field)
+	return jsonvalue.Map(value, func(leaf any) any {
+		if n, ok := leaf.(json.Number); ok {
+			return number(n)
 		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = plain(item)
-		}
-		return out
-	case json.Number:
-		return number(v)
-	}
-	return value
+		return leaf
+	})
 }
 
 // exact is the limit up to which a float holds every whole number.

@@ -57,16 +57,19 @@ func TestABatchFindsAnotherWorker(t *testing.T) {
 	require.Equal(t, to(plain.ID),
 		choose(asking{candidate: admission.Candidate{Avoid: []int64{left.ID}}, except: other.ID}))
 	require.Equal(t, to(plain.ID),
-		choose(asking{candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
+		choose(asking{
+			candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`{"zone": "a"}`)}},
+			except:    left.ID,
+		}))
 
 	none := choose(asking{
-		candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true,
+		candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`{"zone": "a"}`)}}, fence: true,
 		except: left.ID,
 	})
 	require.Equal(t, placement.Incompatible, none.Outcome)
 	require.Equal(t, "no compatible worker: 1 live worker does not refuse dispatches of older attempts; "+
 		"1 lacks the label zone=a; 1 is where it is to be taken from", none.Reason)
-	bad := choose(asking{candidate: admission.Candidate{Selector: []byte(`[]`)}})
+	bad := choose(asking{candidate: admission.Candidate{Placement: placement.Own{Selector: []byte(`[]`)}}})
 	require.Equal(t, placement.Incompatible, bad.Outcome)
 	require.Contains(t, bad.Reason, "no worker fits: execution.worker_selector: it must be an object")
 	gone := choose(asking{candidate: admission.Candidate{ActionID: 4711, ActionRef: "pk.gone"}})

@@ -47,14 +47,7 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	var present, absent []placement.Worker
 	var missing []int64
 	for _, row := range rows {
-		w := placement.Row{
-			ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
-			Cordoned: row.Cordoned, Draining: row.Draining,
-			Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
-			Health: row.Health, HealthReason: row.HealthReason,
-			Capabilities: row.Capabilities, Assigned: int(row.Assigned),
-			Deactivated: row.Deactivated, Seen: row.Seen, Renewed: row.Renewed,
-		}.Worker(f.staleAfter)
+		w := placement.Row(row).Worker(f.staleAfter)
 		if w.Standing.Absent() {
 			absent = append(absent, w)
 			continue

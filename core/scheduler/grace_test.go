@@ -167,14 +167,14 @@ func TestWhatCountsAsAccepted(t *testing.T) {
 func TestARequestThatNoWorkerEverFittedFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, graceful)
-	ruby := testkit.Action(t, b.store, "pk.ruby", func(a *testkit.ActionRow) {
-		a.RequiredWorkerRuntimes = map[string]string{"ruby": "*"}
+	elsewhere := testkit.Action(t, b.store, "pk.elsewhere", func(a *testkit.ActionRow) {
+		a.WorkerSelector = map[string]any{"zone": "z"}
 	})
-	id := b.request(t, ruby, 1)[0]
+	id := b.request(t, elsewhere, 1)[0]
 	require.Equal(t, 1, b.dispatch(t, id).Ended)
 	require.Equal(t, "no workers available", b.failedWith(t, id))
 	gone := testkit.Worker(t, b.store, "shell", announces(1, nil)).ID
-	id = b.request(t, ruby, 1)[0]
+	id = b.request(t, elsewhere, 1)[0]
 	b.gone(t, gone, 0)
 	require.Equal(t, 1, b.dispatch(t, id).Ended, "the worker that left never fitted")
 }

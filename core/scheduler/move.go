@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -53,8 +54,7 @@ func (b *Batch) Candidate(fact admission.Fact) (admission.Candidate, bool) {
 	return admission.Candidate{
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
 		Updated: fact.Updated, Created: row.Created, Requested: row.Requested, Attempt: fact.Attempt,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		Avoid: row.Avoid, ActionID: deref(row.Action), Cancel: row.Cancel,
+		Placement: placement.ReadOwn(row.Placement), Avoid: row.Avoid, ActionID: deref(row.Action), Cancel: row.Cancel,
 	}, true
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -32,10 +33,7 @@ type NewExecution struct {
 	Executor int64 `json:"executor,omitempty"`
 	// PermissionSets are those of its token; nil takes the action's.
 	PermissionSets []string `json:"permission_sets,omitzero"`
-	// Selector, Tolerations and Affinity replace the placement of its action; raw JSON.
-	Selector    json.RawMessage `json:"selector,omitempty"`
-	Tolerations json.RawMessage `json:"tolerations,omitempty"`
-	Affinity    json.RawMessage `json:"affinity,omitempty"`
+	placement.Own
 	// WorkflowTask names its task and workflow; a JSON object.
 	WorkflowTask json.RawMessage `json:"workflow_task,omitempty"`
 	MaxRetries   *int            `json:"max_retries,omitempty"`
@@ -128,7 +126,7 @@ func (b *Batch) Create(e *NewExecution) {
 		b.Enter(admission.Candidate{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
 			Updated: b.Ledger.Now, Created: b.Ledger.Now, Requested: requested,
-			Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
+			Placement: e.Own,
 		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }

@@ -146,7 +146,7 @@ func waitReason(verdict placement.Verdict) string {
 // needs returns the placement of an execution: its action's, overridden by its row, avoiding
 // workers where it failed.
 func needs(rule Rule, w admission.Candidate) (placement.Need, error) {
-	need, err := rule.Need.Override(w.Selector, w.Tolerations, w.Affinity)
+	need, err := rule.Need.Override(w.Placement)
 	need.Avoid = w.Avoid
 	return need, err
 }

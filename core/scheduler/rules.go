@@ -206,10 +206,7 @@ func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule
 
 // NeedOf is what an action asks of its workers.
 func NeedOf(row store.ReadActionRulesRow) placement.Need {
-	spec := placement.Spec{
-		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-	}
+	spec := placement.ReadSpec(row.Placement)
 	if row.RuntimeName != nil {
 		spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
 	}

@@ -29,29 +29,25 @@ type Schema struct {
 
 // node is the schema of one value.
 type node struct {
-	types              []string
-	enum               []any // nil for no bound
-	constant           *any
-	least, most        any // numbers, or nil
-	above, below       any
-	multiple           any
-	shortest, longest  *int // of strings, in characters
-	fewest, mostItems  *int
-	fewestKeys, maxKey *int
-	unique             bool
-	pattern            *regexp.Regexp
-	parts              int // of the pattern
-	properties         map[string]*node
-	required           []string
-	additional         *node
-	closed             bool // no further properties
-	opened             bool // further properties are expected
-	items              *node
-	anyOf, oneOf       []*node
-	allOf              []*node
-	not                *node
-	secret             bool
-	fallback           *any
+	types        []string
+	enum         []any // nil for no bound
+	constant     *any
+	bounds       map[string]any // numbers, by key
+	multiple     any
+	unique       bool
+	pattern      *regexp.Regexp
+	parts        int // of the pattern
+	properties   map[string]*node
+	required     []string
+	additional   *node
+	closed       bool // no further properties
+	opened       bool // further properties are expected
+	items        *node
+	anyOf, oneOf []*node
+	allOf        []*node
+	not          *node
+	secret       bool
+	fallback     *any
 }
 
 // Parse parses a schema of either form. An empty text, null and anything but an object allow
@@ -329,40 +325,50 @@ func (r *reader) types(value any, path string) []string {
 	return types
 }
 
+// bounds are the bounds of a number, or of the size of another value, in the order in which they are checked.
+var bounds = []struct {
+	key, kind string
+	holds     func(order int) bool // of the value and the bound
+	text      string
+}{
+	{"minimum", "number", atLeast, "is below %s"},
+	{"maximum", "number", atMost, "is above %s"},
+	{"exclusiveMinimum", "number", func(order int) bool { return order > 0 }, "is not above %s"},
+	{"exclusiveMaximum", "number", func(order int) bool { return order < 0 }, "is not below %s"},
+	{"minLength", "string", atLeast, "has fewer than %s characters"},
+	{"maxLength", "string", atMost, "has more than %s characters"},
+	{"minItems", "array", atLeast, "has fewer than %s items"},
+	{"maxItems", "array", atMost, "has more than %s items"},
+	{"minProperties", "object", atLeast, "has fewer than %s fields"},
+	{"maxProperties", "object", atMost, "has more than %s fields"},
+}
+
+func atLeast(order int) bool { return order >= 0 }
+func atMost(order int) bool  { return order <= 0 }
+
 // number parses a bound.
 func (r *reader) number(n *node, key string, value any) bool {
 	if _, ok := expr.CompareNumbers(value, int64(0)); !ok {
 		return false
 	}
-	whole := int(min(max(expr.Float(value), 0), maxBytes*1024))
-	switch key {
-	case "minimum":
-		n.least = value
-	case "maximum":
-		n.most = value
-	case "exclusiveMinimum":
-		n.above = value
-	case "exclusiveMaximum":
-		n.below = value
-	case "multipleOf":
+	if key == "multipleOf" {
 		n.multiple = value
 		return expr.Float(value) > 0
-	case "minLength":
-		n.shortest = &whole
-	case "maxLength":
-		n.longest = &whole
-	case "minItems":
-		n.fewest = &whole
-	case "maxItems":
-		n.mostItems = &whole
-	case "minProperties":
-		n.fewestKeys = &whole
-	case "maxProperties":
-		n.maxKey = &whole
-	default:
-		return false
 	}
-	return true
+	for _, b := range bounds {
+		if b.key != key {
+			continue
+		}
+		if b.kind != "number" {
+			value = int64(min(max(expr.Float(value), 0), maxBytes*1024))
+		}
+		if n.bounds == nil {
+			n.bounds = map[string]any{}
+		}
+		n.bounds[key] = value
+		return true
+	}
+	return false
 }
 
 // nested parses keys with further schemas.

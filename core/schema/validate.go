@@ -115,7 +115,10 @@ func (c *check) node(n *node, value any, path string) {
 	c.among(n, value, path)
 	switch v := value.(type) {
 	case int64, float64, json.Number:
-		c.number(n, v, path)
+		c.bounds(n, "number", v, path)
+		if n.multiple != nil && !multipleOf(value, n.multiple) {
+			c.wrongf(path, "is no multiple of %s", figure(n.multiple))
+		}
 	case string:
 		c.text(n, v, path)
 	case []any:
@@ -202,23 +205,17 @@ func (c *check) among(n *node, value any, path string) {
 	c.wrongf(path, "is none of %s", strings.Join(names, ", "))
 }
 
-func (c *check) number(n *node, value any, path string) {
-	order := func(bound any) int {
-		order, _ := expr.CompareNumbers(value, bound)
-		return order
-	}
-	switch {
-	case n.least != nil && order(n.least) < 0:
-		c.wrongf(path, "is below %s", figure(n.least))
-	case n.most != nil && order(n.most) > 0:
-		c.wrongf(path, "is above %s", figure(n.most))
-	case n.above != nil && order(n.above) <= 0:
-		c.wrongf(path, "is not above %s", figure(n.above))
-	case n.below != nil && order(n.below) >= 0:
-		c.wrongf(path, "is not below %s", figure(n.below))
-	}
-	if n.multiple != nil && !multipleOf(value, n.multiple) {
-		c.wrongf(path, "is no multiple of %s", figure(n.multiple))
+// bounds checks a number, or the size of another value.
+func (c *check) bounds(n *node, kind string, value any, path string) {
+	for _, b := range bounds {
+		limit := n.bounds[b.key]
+		if limit == nil || b.kind != kind {
+			continue
+		}
+		if order, _ := expr.CompareNumbers(value, limit); !b.holds(order) {
+			c.wrongf(path, b.text, figure(limit))
+			return
+		}
 	}
 }
 
@@ -236,25 +233,14 @@ func multipleOf(value, of any) bool {
 func figure(bound any) string { return strings.TrimSuffix(expr.Text(bound), ".0") }
 
 func (c *check) text(n *node, value, path string) {
-	size := utf8.RuneCountInString(value)
-	if n.shortest != nil && size < *n.shortest {
-		c.wrongf(path, "has fewer than %d characters", *n.shortest)
-	}
-	if n.longest != nil && size > *n.longest {
-		c.wrongf(path, "has more than %d characters", *n.longest)
-	}
+	c.bounds(n, "string", int64(utf8.RuneCountInString(value)), path)
 	if n.pattern != nil && !c.spend(len(value)*n.parts/unitsPerStep) && !n.pattern.MatchString(value) {
 		c.wrongf(path, "does not match %s", n.pattern)
 	}
 }
 
 func (c *check) list(n *node, list []any, path string) {
-	if n.fewest != nil && len(list) < *n.fewest {
-		c.wrongf(path, "has fewer than %d items", *n.fewest)
-	}
-	if n.mostItems != nil && len(list) > *n.mostItems {
-		c.wrongf(path, "has more than %d items", *n.mostItems)
-	}
+	c.bounds(n, "array", int64(len(list)), path)
 	seen := map[string]bool{}
 	for i, item := range list {
 		at := path + "[" + strconv.Itoa(i) + "]"
@@ -275,12 +261,7 @@ func (c *check) list(n *node, list []any, path string) {
 }
 
 func (c *check) object(n *node, object map[string]any, path string) {
-	if n.fewestKeys != nil && len(object) < *n.fewestKeys {
-		c.wrongf(path, "has fewer than %d fields", *n.fewestKeys)
-	}
-	if n.maxKey != nil && len(object) > *n.maxKey {
-		c.wrongf(path, "has more than %d fields", *n.maxKey)
-	}
+	c.bounds(n, "object", int64(len(object)), path)
 	for _, name := range n.required {
 		field := n.properties[name]
 		if _, ok := object[name]; !ok && (!c.params || path != "" || field == nil || field.fallback == nil) {

@@ -938,7 +938,7 @@ func (q *Queries) OrderLateEntries(ctx context.Context, executions []int64) erro
 const ReadAdmissionHeads = `-- name: ReadAdmissionHeads :many
 SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
-       e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       attune_own_placement(e)::jsonb AS placement,
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
        (SELECT attune_cancel_words(c.execution) FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id]))::jsonb AS cancel
@@ -990,24 +990,22 @@ type ReadAdmissionHeadsParams struct {
 }
 
 type ReadAdmissionHeadsRow struct {
-	StateID           int64
-	Free              int32
-	Lane              int16
-	QueueOrder        int64
-	Ticket            int64
-	ExecutionID       int64
-	Status            lifecycle.Status
-	ActionID          int64
-	ActionRef         string
-	Config            []byte
-	Updated           time.Time
-	Attempt           int32
-	Created           time.Time
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	Avoid             []int64
-	Cancel            []byte
+	StateID     int64
+	Free        int32
+	Lane        int16
+	QueueOrder  int64
+	Ticket      int64
+	ExecutionID int64
+	Status      lifecycle.Status
+	ActionID    int64
+	ActionRef   string
+	Config      []byte
+	Updated     time.Time
+	Attempt     int32
+	Created     time.Time
+	Placement   []byte
+	Avoid       []int64
+	Cancel      []byte
 }
 
 // The heads of each lane of each queue: as many as the planned releases can promote, and two more
@@ -1046,9 +1044,7 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 			&i.Updated,
 			&i.Attempt,
 			&i.Created,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
+			&i.Placement,
 			&i.Avoid,
 			&i.Cancel,
 		); err != nil {

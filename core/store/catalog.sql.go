@@ -10,185 +10,6 @@ import (
 	"time"
 )
 
-const ApplyAction = `-- name: ApplyAction :one
-INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, runtime, workflow_def, param_schema, out_schema,
-                    parameter_delivery, parameter_format, output_format, timeout_seconds, scheduled_timeout_seconds,
-                    max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs,
-                    log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit,
-                    required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity)
-SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.entrypoint, d.runtime, d.workflow_def,
-       d.param_schema, d.out_schema, d.parameter_delivery, d.parameter_format, d.output_format, d.timeout_seconds,
-       d.scheduled_timeout_seconds, d.max_retries, d.runtime_version_constraint, d.accesses_mcp,
-       d.default_execution_permission_set_refs, d.log_retention_policy::artifact_retention_enum, d.log_retention_limit,
-       d.artifact_retention_policy::artifact_retention_enum, d.artifact_retention_limit, d.required_worker_runtimes,
-       d.worker_selector, d.worker_tolerations, d.worker_affinity
-FROM jsonb_to_record($2::jsonb) AS d (
-    pack bigint, pack_ref text, label text, description text, entrypoint text, runtime bigint, workflow_def bigint,
-    param_schema jsonb, out_schema jsonb, parameter_delivery text, parameter_format text, output_format text,
-    timeout_seconds integer, scheduled_timeout_seconds integer, max_retries integer, runtime_version_constraint text,
-    accesses_mcp boolean, default_execution_permission_set_refs text[], log_retention_policy text,
-    log_retention_limit integer, artifact_retention_policy text, artifact_retention_limit integer,
-    required_worker_runtimes jsonb, worker_selector jsonb, worker_tolerations jsonb, worker_affinity jsonb)
-ON CONFLICT (ref) DO UPDATE
-SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
-    entrypoint = excluded.entrypoint, runtime = excluded.runtime, workflow_def = excluded.workflow_def,
-    param_schema = excluded.param_schema, out_schema = excluded.out_schema,
-    parameter_delivery = excluded.parameter_delivery, parameter_format = excluded.parameter_format,
-    output_format = excluded.output_format, timeout_seconds = excluded.timeout_seconds,
-    scheduled_timeout_seconds = excluded.scheduled_timeout_seconds, max_retries = excluded.max_retries,
-    runtime_version_constraint = excluded.runtime_version_constraint, accesses_mcp = excluded.accesses_mcp,
-    default_execution_permission_set_refs = excluded.default_execution_permission_set_refs,
-    log_retention_policy = excluded.log_retention_policy, log_retention_limit = excluded.log_retention_limit,
-    artifact_retention_policy = excluded.artifact_retention_policy,
-    artifact_retention_limit = excluded.artifact_retention_limit,
-    required_worker_runtimes = excluded.required_worker_runtimes, worker_selector = excluded.worker_selector,
-    worker_tolerations = excluded.worker_tolerations, worker_affinity = excluded.worker_affinity
-RETURNING id
-`
-
-func (q *Queries) ApplyAction(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyAction, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyPack = `-- name: ApplyPack :one
-INSERT INTO pack (ref, label, description, version, conf_schema, config, meta, tags, runtime_deps, dependencies, is_standard)
-SELECT $1::text, d.label, d.description, d.version, d.conf_schema, d.config, d.meta, d.tags, d.runtime_deps,
-       d.dependencies, d.is_standard
-FROM jsonb_to_record($2::jsonb) AS d (
-    label text, description text, version text, conf_schema jsonb, config jsonb, meta jsonb, tags text[],
-    runtime_deps text[], dependencies text[], is_standard boolean)
-ON CONFLICT (ref) DO UPDATE
-SET label = excluded.label, description = excluded.description, version = excluded.version,
-    conf_schema = excluded.conf_schema, config = excluded.config, meta = excluded.meta, tags = excluded.tags,
-    runtime_deps = excluded.runtime_deps, dependencies = excluded.dependencies, is_standard = excluded.is_standard
-RETURNING id
-`
-
-func (q *Queries) ApplyPack(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyPack, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyPolicy = `-- name: ApplyPolicy :one
-INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
-                    burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
-                    adaptive_latency_ms)
-SELECT $1::text, d.name, d.description, d.tags, d.action, d.action_ref, d.pack, d.pack_ref, d.kind, d.threshold,
-       d.window_seconds, d.burst, d.method::policy_method_enum, d.parameters, d.max_queue_length, d.queue_timeout_seconds,
-       d.retry_place, d.adaptive_min, d.adaptive_latency_ms
-FROM jsonb_to_record($2::jsonb) AS d (
-    name text, description text, tags text[], action bigint, action_ref text, pack bigint, pack_ref text, kind text,
-    threshold int, window_seconds int, burst int, method text, parameters text[], max_queue_length int,
-    queue_timeout_seconds int, retry_place text, adaptive_min int, adaptive_latency_ms int)
-ON CONFLICT (ref) DO UPDATE
-SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
-    action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
-    threshold = excluded.threshold, window_seconds = excluded.window_seconds, burst = excluded.burst,
-    method = excluded.method, parameters = excluded.parameters, max_queue_length = excluded.max_queue_length,
-    queue_timeout_seconds = excluded.queue_timeout_seconds, retry_place = excluded.retry_place,
-    adaptive_min = excluded.adaptive_min, adaptive_latency_ms = excluded.adaptive_latency_ms
-RETURNING id
-`
-
-// Writes one policy by its ref. created does not change: it decides which of several policies of
-// one scope is the newest.
-func (q *Queries) ApplyPolicy(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyPolicy, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyRule = `-- name: ApplyRule :one
-INSERT INTO rule (ref, pack, pack_ref, label, description, action, action_ref, trigger, trigger_ref, conditions,
-                  action_params, trigger_params, permission_set_refs, enabled)
-SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.action, d.action_ref, d.trigger, d.trigger_ref,
-       d.conditions, d.action_params, d.trigger_params, d.permission_set_refs, d.enabled
-FROM jsonb_to_record($2::jsonb) AS d (
-    pack bigint, pack_ref text, label text, description text, action bigint, action_ref text, trigger bigint,
-    trigger_ref text, conditions jsonb, action_params jsonb, trigger_params jsonb, permission_set_refs text[],
-    enabled boolean)
-ON CONFLICT (ref) DO UPDATE
-SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
-    action = excluded.action, action_ref = excluded.action_ref, trigger = excluded.trigger,
-    trigger_ref = excluded.trigger_ref, conditions = excluded.conditions, action_params = excluded.action_params,
-    trigger_params = excluded.trigger_params, permission_set_refs = excluded.permission_set_refs,
-    enabled = excluded.enabled
-RETURNING id
-`
-
-func (q *Queries) ApplyRule(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyRule, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyRuntime = `-- name: ApplyRuntime :one
-INSERT INTO runtime (ref, pack, pack_ref, description, name, aliases, distributions, installation, execution_config)
-SELECT $1::text, d.pack, d.pack_ref, d.description, d.name, d.aliases, d.distributions, d.installation,
-       d.execution_config
-FROM jsonb_to_record($2::jsonb) AS d (
-    pack bigint, pack_ref text, description text, name text, aliases text[], distributions jsonb, installation jsonb,
-    execution_config jsonb)
-ON CONFLICT (ref) DO UPDATE
-SET pack = excluded.pack, pack_ref = excluded.pack_ref, description = excluded.description, name = excluded.name,
-    aliases = excluded.aliases, distributions = excluded.distributions, installation = excluded.installation,
-    execution_config = excluded.execution_config
-RETURNING id
-`
-
-func (q *Queries) ApplyRuntime(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyRuntime, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyTrigger = `-- name: ApplyTrigger :one
-INSERT INTO trigger (ref, pack, pack_ref, label, description, enabled, param_schema, out_schema)
-SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.enabled, d.param_schema, d.out_schema
-FROM jsonb_to_record($2::jsonb) AS d (
-    pack bigint, pack_ref text, label text, description text, enabled boolean, param_schema jsonb, out_schema jsonb)
-ON CONFLICT (ref) DO UPDATE
-SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
-    enabled = excluded.enabled, param_schema = excluded.param_schema, out_schema = excluded.out_schema
-RETURNING id
-`
-
-func (q *Queries) ApplyTrigger(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyTrigger, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const ApplyWorkflow = `-- name: ApplyWorkflow :one
-INSERT INTO workflow_definition (ref, pack, pack_ref, label, description, version, param_schema, out_schema, definition, tags)
-SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.version, d.param_schema, d.out_schema,
-       d.definition, d.tags
-FROM jsonb_to_record($2::jsonb) AS d (
-    pack bigint, pack_ref text, label text, description text, version text, param_schema jsonb, out_schema jsonb,
-    definition jsonb, tags text[])
-ON CONFLICT (ref) DO UPDATE
-SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
-    version = excluded.version, param_schema = excluded.param_schema, out_schema = excluded.out_schema,
-    definition = excluded.definition, tags = excluded.tags
-RETURNING id
-`
-
-func (q *Queries) ApplyWorkflow(ctx context.Context, ref string, doc []byte) (int64, error) {
-	row := q.db.QueryRow(ctx, ApplyWorkflow, ref, doc)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
 const CatalogRows = `-- name: CatalogRows :many
 SELECT p.id, p.ref::text AS ref, p.ref::text AS pack_ref, false AS is_adhoc, to_jsonb(p) AS doc
 FROM pack p WHERE $1::text = 'pack' AND p.ref = ANY ($2::text[])
@@ -642,6 +463,17 @@ DELETE FROM workflow_definition WHERE id = ANY ($1::bigint[])
 func (q *Queries) PruneWorkflows(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, PruneWorkflows, ids)
 	return err
+}
+
+const PutItem = `-- name: PutItem :one
+SELECT attune_put($1::text, $2::text, $3::jsonb)::bigint AS id
+`
+
+func (q *Queries) PutItem(ctx context.Context, item string, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, PutItem, item, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
 }
 
 const RelinkRules = `-- name: RelinkRules :many

@@ -193,27 +193,22 @@ func (q *Queries) NoteUndelivered(ctx context.Context, arg NoteUndeliveredParams
 
 const ReadActionRules = `-- name: ReadActionRules :many
 SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases,
-       coalesce(a.max_retries, 0)::int AS max_retries, coalesce(a.runtime_version_constraint, '') AS runtime_version_constraint,
-       a.required_worker_runtimes, a.worker_selector, a.worker_tolerations, a.worker_affinity
+       coalesce(a.max_retries, 0)::int AS max_retries, attune_placement(a)::jsonb AS placement
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 WHERE a.id = ANY ($1::bigint[]) OR a.ref = ANY ($2::text[])
 `
 
 type ReadActionRulesRow struct {
-	ID                       int64
-	Ref                      string
-	Pack                     int64
-	WorkflowDef              *int64
-	ParamSchema              []byte
-	RuntimeName              *string
-	RuntimeAliases           []string
-	MaxRetries               int32
-	RuntimeVersionConstraint string
-	RequiredWorkerRuntimes   []byte
-	WorkerSelector           []byte
-	WorkerTolerations        []byte
-	WorkerAffinity           []byte
+	ID             int64
+	Ref            string
+	Pack           int64
+	WorkflowDef    *int64
+	ParamSchema    []byte
+	RuntimeName    *string
+	RuntimeAliases []string
+	MaxRetries     int32
+	Placement      []byte
 }
 
 // The inputs of dispatching an action's executions.
@@ -235,11 +230,7 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 			&i.RuntimeName,
 			&i.RuntimeAliases,
 			&i.MaxRetries,
-			&i.RuntimeVersionConstraint,
-			&i.RequiredWorkerRuntimes,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
+			&i.Placement,
 		); err != nil {
 			return nil, err
 		}
@@ -257,7 +248,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT o.created FROM execution o WHERE o.id = ANY (ARRAY[e.original_execution])) END, e.created)::timestamptz AS requested,
-       e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
+       attune_own_placement(e)::jsonb AS placement, e.retry_count,
        -- The workflow of which it is a task; existing engines write a JSON null for none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
@@ -296,42 +287,40 @@ WHERE e.id = ANY ($1::bigint[])
 `
 
 type ReadBatchExecutionsRow struct {
-	ID                int64
-	Status            lifecycle.Status
-	Action            *int64
-	ActionRef         string
-	Config            []byte
-	Worker            *int64
-	HeldState         int64
-	HeldWorker        *int64
-	Attempt           int32
-	StartedAt         *time.Time
-	FinishedAt        *time.Time
-	Updated           time.Time
-	Priority          int16
-	Retry             bool
-	Created           time.Time
-	Requested         time.Time
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	RetryCount        int32
-	Workflow          int64
-	Waits             int64
-	Lane              int16
-	Since             time.Time
-	Scopes            []int64
-	Asks              bool
-	Error             string
-	EndedBy           string
-	CancelAsked       bool
-	Repeated          bool
-	AllowedRetries    int32
-	Cancel            []byte
-	ActionAllows      bool
-	Adopted           bool
-	Due               time.Time
-	Avoid             []int64
+	ID             int64
+	Status         lifecycle.Status
+	Action         *int64
+	ActionRef      string
+	Config         []byte
+	Worker         *int64
+	HeldState      int64
+	HeldWorker     *int64
+	Attempt        int32
+	StartedAt      *time.Time
+	FinishedAt     *time.Time
+	Updated        time.Time
+	Priority       int16
+	Retry          bool
+	Created        time.Time
+	Requested      time.Time
+	Placement      []byte
+	RetryCount     int32
+	Workflow       int64
+	Waits          int64
+	Lane           int16
+	Since          time.Time
+	Scopes         []int64
+	Asks           bool
+	Error          string
+	EndedBy        string
+	CancelAsked    bool
+	Repeated       bool
+	AllowedRetries int32
+	Cancel         []byte
+	ActionAllows   bool
+	Adopted        bool
+	Due            time.Time
+	Avoid          []int64
 }
 
 // The rows of a batch. Every batch reads them under its locks. A batch whose messages do not name
@@ -362,9 +351,7 @@ func (q *Queries) ReadBatchExecutions(ctx context.Context, ids []int64) ([]ReadB
 			&i.Retry,
 			&i.Created,
 			&i.Requested,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
+			&i.Placement,
 			&i.RetryCount,
 			&i.Workflow,
 			&i.Waits,
@@ -394,7 +381,7 @@ func (q *Queries) ReadBatchExecutions(ctx context.Context, ids []int64) ([]ReadB
 }
 
 const ReadFleet = `-- name: ReadFleet :many
-SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
+SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status::text AS status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
@@ -402,7 +389,8 @@ SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.drain
        (w.deactivated_at IS NOT NULL)::bool AS deactivated, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
        coalesce(CASE WHEN w.cordoned THEN least(w.heartbeat_seen, w.cordoned_at) ELSE w.heartbeat_seen END, 'epoch')::timestamptz AS seen,
        coalesce(CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number' AND (w.capabilities ->> 'registered_at')::float8 > extract(epoch FROM w.created) + 1
-                     THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END, 'epoch')::timestamptz AS renewed
+                     THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END, 'epoch')::timestamptz AS renewed,
+       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce((SELECT i.login FROM identity i WHERE i.id = w.cordoned_by), '')::text AS cordoned_by
 FROM worker w
 LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
 WHERE w.worker_role = 'action'
@@ -413,7 +401,7 @@ type ReadFleetRow struct {
 	ID            int64
 	Name          string
 	Host          string
-	Status        WorkerStatusEnum
+	Status        string
 	Cordoned      bool
 	Draining      bool
 	Capabilities  []byte
@@ -427,12 +415,15 @@ type ReadFleetRow struct {
 	Adopted       bool
 	Seen          time.Time
 	Renewed       time.Time
+	CordonReason  string
+	CordonedBy    string
 }
 
 // Action workers with the age of their newest heartbeat, measured when the database received it;
 // infinite without one. assigned is -1 for a worker without a load row. Health from probes counts
 // as long as the prober declared it valid. seen is when the worker could last receive work as far as is
-// known. renewed is when it registered again: its capabilities then replaced the earlier ones.
+// known. renewed is when it registered again: its capabilities then replaced the earlier ones. The columns are the
+// fields of placement.Row.
 func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 	rows, err := q.db.Query(ctx, ReadFleet)
 	if err != nil {
@@ -460,6 +451,8 @@ func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 			&i.Adopted,
 			&i.Seen,
 			&i.Renewed,
+			&i.CordonReason,
+			&i.CordonedBy,
 		); err != nil {
 			return nil, err
 		}

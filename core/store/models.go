@@ -143,50 +143,6 @@ func (ns NullInquiryStatusEnum) Value() (driver.Value, error) {
 	return string(ns.InquiryStatusEnum), nil
 }
 
-type WorkerStatusEnum string
-
-const (
-	WorkerStatusEnumActive   WorkerStatusEnum = "active"
-	WorkerStatusEnumInactive WorkerStatusEnum = "inactive"
-	WorkerStatusEnumBusy     WorkerStatusEnum = "busy"
-	WorkerStatusEnumError    WorkerStatusEnum = "error"
-)
-
-func (e *WorkerStatusEnum) Scan(src interface{}) error {
-	switch s := src.(type) {
-	case []byte:
-		*e = WorkerStatusEnum(s)
-	case string:
-		*e = WorkerStatusEnum(s)
-	default:
-		return fmt.Errorf("unsupported scan type for WorkerStatusEnum: %T", src)
-	}
-	return nil
-}
-
-type NullWorkerStatusEnum struct {
-	WorkerStatusEnum WorkerStatusEnum
-	Valid            bool // Valid is true if WorkerStatusEnum is not NULL
-}
-
-// Scan implements the Scanner interface.
-func (ns *NullWorkerStatusEnum) Scan(value interface{}) error {
-	if value == nil {
-		ns.WorkerStatusEnum, ns.Valid = "", false
-		return nil
-	}
-	ns.Valid = true
-	return ns.WorkerStatusEnum.Scan(value)
-}
-
-// Value implements the driver Valuer interface.
-func (ns NullWorkerStatusEnum) Value() (driver.Value, error) {
-	if !ns.Valid {
-		return nil, nil
-	}
-	return string(ns.WorkerStatusEnum), nil
-}
-
 type WorkerTypeEnum string
 
 const (

@@ -19,7 +19,7 @@ WITH created AS (
            CASE WHEN jsonb_typeof(b.v -> 'permission_sets') = 'array'
                 THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(b.v -> 'permission_sets') s (name))
                 ELSE coalesce((SELECT a.default_execution_permission_set_refs FROM action a WHERE a.id = (b.v ->> 'action')::bigint), '{}') END,
-           b.v -> 'selector', b.v -> 'tolerations', b.v -> 'affinity', b.v -> 'workflow_task', (b.v ->> 'max_retries')::int,
+           b.v -> 'worker_selector', b.v -> 'worker_tolerations', b.v -> 'worker_affinity', b.v -> 'workflow_task', (b.v ->> 'max_retries')::int,
            CASE WHEN b.v ->> 'status' = 'running' THEN now() END
     FROM (SELECT jsonb_array_elements($1::jsonb) AS v) b
     LEFT JOIN LATERAL (SELECT x.enforcement, x.executor, x.env_vars, x.priority FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true

@@ -10,76 +10,9 @@ import (
 	"time"
 )
 
-const ViewFleet = `-- name: ViewFleet :many
-
-SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
-       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
-       coalesce(extract(epoch FROM now() - coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat)), 'Infinity')::float8 AS heartbeat_age,
-       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
-       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce(i.login, '') AS cordoned_by,
-       coalesce(least(coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat), CASE WHEN w.cordoned THEN w.cordoned_at END), 'epoch')::timestamptz AS seen
-FROM worker w
-LEFT JOIN identity i ON i.id = w.cordoned_by
-WHERE w.worker_role = 'action'
-ORDER BY w.id
-`
-
-type ViewFleetRow struct {
-	ID            int64
-	Name          string
-	Host          string
-	Status        WorkerStatusEnum
-	Cordoned      bool
-	Draining      bool
-	Capabilities  []byte
-	Suspect       bool
-	SuspectReason string
-	HeartbeatAge  float64
-	Assigned      int32
-	CordonReason  string
-	CordonedBy    string
-	Seen          time.Time
-}
-
-// Workers and the requirements of executions.
-// Action workers as placement sees them, and the operator who cordoned them.
-func (q *Queries) ViewFleet(ctx context.Context) ([]ViewFleetRow, error) {
-	rows, err := q.db.Query(ctx, ViewFleet)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewFleetRow
-	for rows.Next() {
-		var i ViewFleetRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Host,
-			&i.Status,
-			&i.Cordoned,
-			&i.Draining,
-			&i.Capabilities,
-			&i.Suspect,
-			&i.SuspectReason,
-			&i.HeartbeatAge,
-			&i.Assigned,
-			&i.CordonReason,
-			&i.CordonedBy,
-			&i.Seen,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewPlacement = `-- name: ViewPlacement :many
-SELECT e.id, e.worker_selector, e.worker_tolerations, e.worker_affinity, coalesce(r.avoid, '{}')::bigint[] AS avoid,
+
+SELECT e.id, attune_own_placement(e)::jsonb AS placement, coalesce(r.avoid, '{}')::bigint[] AS avoid,
        coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, coalesce(r.requested_by, '') AS requested_by, r.due
 FROM execution e
 LEFT JOIN execution_retry r ON r.execution = e.id
@@ -87,17 +20,16 @@ WHERE e.id = ANY ($1::bigint[])
 `
 
 type ViewPlacementRow struct {
-	ID                int64
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	Avoid             []int64
-	Waiting           bool
-	Reason            string
-	RequestedBy       string
-	Due               *time.Time
+	ID          int64
+	Placement   []byte
+	Avoid       []int64
+	Waiting     bool
+	Reason      string
+	RequestedBy string
+	Due         *time.Time
 }
 
+// Requirements of executions.
 // The placement of an execution's row, and the execution that it repeats.
 func (q *Queries) ViewPlacement(ctx context.Context, ids []int64) ([]ViewPlacementRow, error) {
 	rows, err := q.db.Query(ctx, ViewPlacement, ids)
@@ -110,9 +42,7 @@ func (q *Queries) ViewPlacement(ctx context.Context, ids []int64) ([]ViewPlaceme
 		var i ViewPlacementRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
+			&i.Placement,
 			&i.Avoid,
 			&i.Waiting,
 			&i.Reason,

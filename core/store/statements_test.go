@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/lab/installation"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
@@ -118,7 +119,7 @@ func TestEveryStatementRunsOnEverySchema(t *testing.T) {
 }
 
 // The list of columns that adoption expects is exact: with only these every statement can be prepared, and the
-// queries or the migrations use each of them.
+// queries, the migrations or the files of packs use each of them.
 func TestAdoptionExpectsWhatStatementsNeed(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -165,6 +166,9 @@ func TestAdoptionExpectsWhatStatementsNeed(t *testing.T) {
 	text := migrationText(t)
 	for _, sql := range statements(t) {
 		text += sql
+	}
+	for _, kind := range pack.Kinds { // attune_put writes the columns that files name
+		text += " " + strings.Join(pack.Keys(kind), " ")
 	}
 	for column := range expected {
 		table, name, _ := strings.Cut(column, ".")

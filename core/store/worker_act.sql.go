@@ -153,20 +153,18 @@ func (q *Queries) FindUnstartedAt(ctx context.Context, workers []int64, after in
 }
 
 const GroupUnstarted = `-- name: GroupUnstarted :many
-SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
+SELECT coalesce(e.action, 0)::bigint AS action, attune_own_placement(e)::jsonb AS placement, count(*) AS executions
 FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1::bigint))) AND e.worker = $1::bigint AND e.status = 'scheduled'
-GROUP BY 1, 2, 3, 4
+GROUP BY 1, 2
 ORDER BY executions DESC, action
 LIMIT $2::bigint
 `
 
 type GroupUnstartedRow struct {
-	Action            int64
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	Executions        int64
+	Action     int64
+	Placement  []byte
+	Executions int64
 }
 
 // The unstarted executions of a worker, by their requirements.
@@ -179,13 +177,7 @@ func (q *Queries) GroupUnstarted(ctx context.Context, worker int64, bound int64)
 	var items []GroupUnstartedRow
 	for rows.Next() {
 		var i GroupUnstartedRow
-		if err := rows.Scan(
-			&i.Action,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
-			&i.Executions,
-		); err != nil {
+		if err := rows.Scan(&i.Action, &i.Placement, &i.Executions); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/trace"
@@ -85,10 +86,7 @@ type Options struct {
 	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
 	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
 
-	// The constraints on its workers, as published.
-	WorkerSelector    json.RawMessage `json:"worker_selector,omitempty"`
-	WorkerTolerations json.RawMessage `json:"worker_tolerations,omitempty"`
-	WorkerAffinity    json.RawMessage `json:"worker_affinity,omitempty"`
+	placement.Own
 }
 
 // text encodes the options for the statement: an object, empty without options.

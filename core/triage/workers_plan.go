@@ -129,18 +129,14 @@ func joined(list []string) string {
 
 // others finds the takers of the worker's unstarted executions, and the runtimes that only it has.
 func (t *Triage) others(ctx context.Context, tx *store.Tx, plan *WorkerPlan) error {
-	rows, err := tx.ViewFleet(ctx)
+	rows, err := tx.ReadFleet(ctx)
 	if err != nil {
 		return fmt.Errorf("read the other workers: %w", err)
 	}
 	var self placement.Worker
 	var rest []placement.Worker
 	for _, r := range rows {
-		w := placement.Row{
-			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
-			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
-			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
-		}.Worker(t.cfg.HeartbeatStaleAfter)
+		w := placement.Row(r).Worker(t.cfg.HeartbeatStaleAfter)
 		if r.ID == plan.Now.ID {
 			self = w
 		} else {
@@ -179,7 +175,7 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	}
 	found := map[int64]*Taker{}
 	for _, g := range groups {
-		need, err := needs[g.Action].Override(g.WorkerSelector, g.WorkerTolerations, g.WorkerAffinity)
+		need, err := needs[g.Action].Override(placement.ReadOwn(g.Placement))
 		need.Fence = true // executions move only to workers that refuse outdated dispatches
 		taken := false
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -130,7 +131,7 @@ func (c Config) claim(was store.ReadIncarnationRow, its *processID, own processI
 
 // stopped reports an orderly stop.
 func stopped(was store.ReadIncarnationRow, its *processID) bool {
-	return was.Status == string(store.WorkerStatusEnumInactive) && !was.Draining && its == nil
+	return was.Status == lifecycle.WorkerInactive && !was.Draining && its == nil
 }
 
 // The watch of a process that may have ended: its row is read quietReads times without a new heartbeat, which is two
@@ -186,7 +187,7 @@ func (m *membership) takeName(ctx context.Context, cfg Config, params store.Enro
 		if verdict == claimTaken {
 			return store.EnrolWorkerRow{}, &TakenError{
 				Name: cfg.Name, Host: was.Host, Worker: was.ID, PID: pidOf(its), Silent: seconds(was.Silent),
-				Stopping: was.Draining && was.Status == string(store.WorkerStatusEnumInactive),
+				Stopping: was.Draining && was.Status == lifecycle.WorkerInactive,
 				Running:  work.Running, Unstarted: work.Unstarted,
 			}
 		}

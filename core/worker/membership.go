@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -231,16 +232,16 @@ func (m *membership) status(ctx context.Context, consuming bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.leaving { // a concurrent beat may have undone it
-		return string(store.WorkerStatusEnumInactive)
+		return lifecycle.WorkerInactive
 	}
 	if m.stalled == consuming {
 		m.stalled = !consuming
 		m.logger.WarnContext(ctx, "Consumption of the dispatch queue changed", "worker_id", m.id, "consuming",
 			consuming)
 	}
-	status := string(store.WorkerStatusEnumActive)
+	status := lifecycle.WorkerActive
 	if !consuming || m.unable != "" {
-		status = string(store.WorkerStatusEnumError)
+		status = lifecycle.WorkerError
 	}
 	return status
 }

@@ -79,35 +79,37 @@ CREATE TABLE IF NOT EXISTS worker_probe (
 
 COMMIT AND CHAIN;
 ALTER TABLE action ADD COLUMN IF NOT EXISTS scheduled_timeout_seconds integer;
+-- attune_placement has the fields of an action that restrict its workers, attune_own_placement those of an execution's
+-- own, NULL if it has none. Only statements that write rows name their columns.
+CREATE OR REPLACE FUNCTION attune_placement(a action) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''), 'required_worker_runtimes',
+        a.required_worker_runtimes, 'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
+        'worker_affinity', a.worker_affinity)
+$$;
+CREATE OR REPLACE FUNCTION attune_own_placement(e execution) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN num_nonnulls(e.worker_selector, e.worker_tolerations, e.worker_affinity) > 0 THEN jsonb_build_object(
+        'worker_selector', e.worker_selector, 'worker_tolerations', e.worker_tolerations, 'worker_affinity', e.worker_affinity) END
+$$;
 
 COMMIT AND CHAIN;
 -- lost_work has a row for each decision of the engine about work that a worker did not do.
 CREATE TABLE IF NOT EXISTS lost_work (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at          timestamptz NOT NULL DEFAULT now(),
-    cause       text NOT NULL,
-    outcome     text NOT NULL,
-    execution   bigint NOT NULL,
-    attempt     integer NOT NULL,
-    action_ref  text NOT NULL,
-    worker      bigint,
-    age_seconds double precision
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), cause text NOT NULL,
+    outcome text NOT NULL, execution bigint NOT NULL, attempt integer NOT NULL, action_ref text NOT NULL,
+    worker bigint, age_seconds double precision
 );
 CREATE INDEX IF NOT EXISTS attune_lost_work_at ON lost_work (at);
 
 -- undelivered_dispatch is written in the transaction that takes a returned message out of the outbox, and deleted in
 -- the one that decides about it.
 CREATE TABLE IF NOT EXISTS undelivered_dispatch (
-    id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    execution bigint NOT NULL,
-    attempt   integer NOT NULL,
-    worker    bigint NOT NULL,
-    reason    text NOT NULL,
-    at        timestamptz NOT NULL DEFAULT now()
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, execution bigint NOT NULL, attempt integer NOT NULL,
+    worker bigint NOT NULL, reason text NOT NULL, at timestamptz NOT NULL DEFAULT now()
 );
 
 -- +goose Down
 -- Foreign keys go first: dropping a table waits for the disk with its locks held.
+DROP FUNCTION IF EXISTS attune_own_placement(execution), attune_placement(action);
 ALTER TABLE action DROP COLUMN IF EXISTS scheduled_timeout_seconds;
 COMMIT AND CHAIN;
 ALTER TABLE worker

@@ -38,31 +38,12 @@ CREATE TABLE outbox_owner (
 -- dead_letter has the message as it came, what was known about its execution, and the decision; NULL while it waits
 -- for an operator. fingerprint names one dead-lettering of one message: a second delivery is not recorded again.
 CREATE TABLE dead_letter (
-    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    fingerprint      text UNIQUE,
-    message_id       text,
-    message_type     text,
-    exchange         text,
-    routing_key      text,
-    queue            text,
-    reason           text,
-    x_death          jsonb,
-    headers          jsonb,
-    body             bytea,
-    execution        bigint,
-    worker           bigint,
-    execution_status execution_status_enum,
-    decision         text,
-    decided_at       timestamptz,
-    decided_by       text,
-    evidence         jsonb,
-    created          timestamptz NOT NULL DEFAULT now(),
-    updated          timestamptz NOT NULL DEFAULT now(),
-    correlation_id   text,
-    action_ref       text,
-    attempt          integer,
-    died             timestamptz,
-    detail           text
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, fingerprint text UNIQUE, message_id text, message_type text,
+    exchange text, routing_key text, queue text, reason text, x_death jsonb, headers jsonb, body bytea,
+    execution bigint, worker bigint, execution_status execution_status_enum, decision text, decided_at timestamptz,
+    decided_by text, evidence jsonb, created timestamptz NOT NULL DEFAULT now(),
+    updated timestamptz NOT NULL DEFAULT now(), correlation_id text, action_ref text, attempt integer,
+    died timestamptz, detail text
 );
 CREATE INDEX idx_dead_letter_open ON dead_letter (id) WHERE decision IS NULL;
 CREATE INDEX idx_dead_letter_execution ON dead_letter (execution) WHERE execution IS NOT NULL;
@@ -185,6 +166,24 @@ CREATE TABLE trace_seed (
 );
 INSERT INTO trace_seed DEFAULT VALUES;
 
+-- attune_put writes an item by its ref, and returns its id. The members of doc are columns; a new item has all of them.
+-- Without its schema, trigger would be another type.
+-- +goose StatementBegin
+CREATE FUNCTION attune_put(item text, item_ref text, doc jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    row_of text := format('%I.%I', current_schema(), item);
+    names text := (SELECT string_agg(quote_ident(k), ', ') FROM jsonb_object_keys(doc) k);
+    given text := format('SELECT %s FROM jsonb_populate_record(NULL::%s, $2)', names, row_of);
+    written bigint;
+BEGIN
+    EXECUTE format('UPDATE %s SET (%s) = (%s) WHERE ref = $1 RETURNING id', row_of, names, given) INTO written USING item_ref, doc;
+    IF written IS NULL THEN
+        EXECUTE format('INSERT INTO %s (ref, %s) SELECT $1, d.* FROM (%s) d RETURNING id', row_of, names, given) INTO written USING item_ref, doc;
+    END IF;
+    RETURN written;
+END
+$$;
+-- +goose StatementEnd
 -- attune_schema_needs says which programs may run on the schema. A migration after which older programs
 -- fail adds a row in the same transaction, and its Down deletes the row. All other migrations keep older
 -- programs running, and add none.
@@ -195,5 +194,6 @@ CREATE TABLE attune_schema_needs (
 );
 
 -- +goose Down
+DROP FUNCTION attune_put(text, text, jsonb);
 DROP TABLE attune_schema_needs, trace_seed, trace_origin, trace_pending, activity_minute, alert, operator_audit,
     engine_replica, request_key, message_trial, dead_letter, outbox_owner, outbox;

@@ -107,7 +107,7 @@ WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 -- to one look-up each.
 SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
-       e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       attune_own_placement(e)::jsonb AS placement,
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
        (SELECT attune_cancel_words(c.execution) FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id]))::jsonb AS cancel

@@ -6,7 +6,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT o.created FROM execution o WHERE o.id = ANY (ARRAY[e.original_execution])) END, e.created)::timestamptz AS requested,
-       e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
+       attune_own_placement(e)::jsonb AS placement, e.retry_count,
        -- The workflow of which it is a task; existing engines write a JSON null for none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
@@ -61,8 +61,9 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 -- Action workers with the age of their newest heartbeat, measured when the database received it;
 -- infinite without one. assigned is -1 for a worker without a load row. Health from probes counts
 -- as long as the prober declared it valid. seen is when the worker could last receive work as far as is
--- known. renewed is when it registered again: its capabilities then replaced the earlier ones.
-SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
+-- known. renewed is when it registered again: its capabilities then replaced the earlier ones. The columns are the
+-- fields of placement.Row.
+SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status::text AS status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
@@ -70,7 +71,8 @@ SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.drain
        (w.deactivated_at IS NOT NULL)::bool AS deactivated, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
        coalesce(CASE WHEN w.cordoned THEN least(w.heartbeat_seen, w.cordoned_at) ELSE w.heartbeat_seen END, 'epoch')::timestamptz AS seen,
        coalesce(CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number' AND (w.capabilities ->> 'registered_at')::float8 > extract(epoch FROM w.created) + 1
-                     THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END, 'epoch')::timestamptz AS renewed
+                     THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END, 'epoch')::timestamptz AS renewed,
+       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce((SELECT i.login FROM identity i WHERE i.id = w.cordoned_by), '')::text AS cordoned_by
 FROM worker w
 LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
 WHERE w.worker_role = 'action'
@@ -85,8 +87,7 @@ ON CONFLICT (worker) DO NOTHING;
 -- name: ReadActionRules :many
 -- The inputs of dispatching an action's executions.
 SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases,
-       coalesce(a.max_retries, 0)::int AS max_retries, coalesce(a.runtime_version_constraint, '') AS runtime_version_constraint,
-       a.required_worker_runtimes, a.worker_selector, a.worker_tolerations, a.worker_affinity
+       coalesce(a.max_retries, 0)::int AS max_retries, attune_placement(a)::jsonb AS placement
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) OR a.ref = ANY (sqlc.arg(refs)::text[]);

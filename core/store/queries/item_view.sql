@@ -33,8 +33,7 @@ SELECT a.id, a.ref, a.pack AS pack_id, a.pack_ref, a.label, coalesce(a.descripti
        coalesce(a.param_schema, 'null')::jsonb AS param_schema, coalesce(a.out_schema, 'null')::jsonb AS out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format, coalesce(a.timeout_seconds, 0)::int AS timeout_seconds,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds, coalesce(a.max_retries, 0)::int AS max_retries,
-       coalesce(a.runtime_version_constraint, '')::text AS runtime_version, a.required_worker_runtimes, a.worker_selector,
-       a.worker_tolerations, a.worker_affinity, a.created, a.updated,
+       attune_placement(a)::jsonb AS placement, a.created, a.updated,
        coalesce((SELECT p.threshold FROM policy p WHERE p.action = a.id AND p.kind = 'concurrency'
                  ORDER BY p.created DESC, p.id DESC LIMIT 1), 0)::int AS threshold,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o

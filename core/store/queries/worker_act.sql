@@ -41,10 +41,10 @@ WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND 
 
 -- name: GroupUnstarted :many
 -- The unstarted executions of a worker, by their requirements.
-SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
+SELECT coalesce(e.action, 0)::bigint AS action, attune_own_placement(e)::jsonb AS placement, count(*) AS executions
 FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND e.worker = sqlc.arg(worker)::bigint AND e.status = 'scheduled'
-GROUP BY 1, 2, 3, 4
+GROUP BY 1, 2
 ORDER BY executions DESC, action
 LIMIT sqlc.arg(bound)::bigint;
 
