@@ -60,7 +60,6 @@ func shape(t *testing.T, conn *pgx.Conn) []string {
 
 // An execution that ended while no executor ran has given back its slot and counts as completed.
 func TestExecutionsThatEndedBeforeTheAdoptionAreCounted(t *testing.T) {
-	t.Parallel()
 	opts, conn := foreign(t, installation.Newest)
 	queued(t, conn)
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
@@ -111,7 +110,6 @@ func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 }
 
 func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
-	t.Parallel()
 	opts, conn := foreign(t, installation.Newest)
 	queued(t, conn)
 	exec(t, conn, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)

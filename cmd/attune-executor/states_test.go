@@ -213,7 +213,6 @@ func TestEveryPlaceSaysTheSameAboutAStandby(t *testing.T) {
 
 // A database that is not UTF-8 is refused by migrate, and named by doctor with the same sentence.
 func TestADatabaseOfAnotherEncodingIsNamed(t *testing.T) {
-	t.Parallel()
 	at, err := url.Parse(testkit.EmptyDatabase(t))
 	require.NoError(t, err)
 	name := strings.TrimPrefix(at.Path, "/") + "_latin"
@@ -233,7 +232,6 @@ func TestADatabaseOfAnotherEncodingIsNamed(t *testing.T) {
 
 // Defaults that an administrator gave the role change nothing: sessions have their own.
 func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
-	t.Parallel()
 	own, amqp := testkit.OwnDatabase(t), testkit.VHost(t)
 	st := testkit.OpenStore(t, own)
 	testkit.Action(t, st, "pk.a")
@@ -259,7 +257,6 @@ func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
 
 // A reader of an address that demands a primary connects, and still cannot write.
 func TestTargetSessionAttrsTakesAReader(t *testing.T) {
-	t.Parallel()
 	at := testkit.Database(t)
 	st := testkit.OpenStore(t, at+map[bool]string{true: "&", false: "?"}[strings.Contains(at, "?")]+
 		"target_session_attrs=read-write", func(c *store.Config) { c.ReadOnly = true })
@@ -530,7 +527,6 @@ func (full) Write([]byte) (int, error) {
 
 // A receipt that cannot be written goes to standard error, and no server is blamed.
 func TestAReceiptIsNotLostWithTheOutput(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	testkit.Action(t, testkit.OpenStore(t, database), "pk.a")
 	environ := []string{"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t)}

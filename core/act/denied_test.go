@@ -204,7 +204,6 @@ func withDeadLetters(t *testing.T) string {
 
 // A read-only login is refused each action in one line that names the role, and nothing changes.
 func TestEveryActionIsRefusedToAViewer(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
 	viewer, requests := b.by(roles.Viewer, roles.Viewer, amqp), b.requests()
@@ -245,7 +244,6 @@ func (b *bundle) refusal(o *act.Operator, request act.Request) string {
 
 // The role operator is enough for every action.
 func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
 	by, requests := b.by(roles.Operator, roles.Operator, amqp), b.requests()
@@ -265,7 +263,6 @@ func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
 
 // Where only the broker refuses, the reason is as short.
 func TestActionsOnQueuesAreRefusedByTheBroker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	by, requests := b.by(roles.Operator, roles.Viewer, withDeadLetters(t)), b.requests()
 	for _, kind := range []act.Kind{act.TakeDeadLetters, act.PurgeBroker, act.ForgetWorker} {

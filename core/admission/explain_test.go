@@ -74,7 +74,6 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 // PostgreSQL makes plans once and keeps them, from statistics of empty tables too. No frequent statement and no
 // sweep may scan a table of hundreds of thousands of rows for that.
 func TestNoStatementScansATableWithoutAKey(t *testing.T) {
-	t.Parallel()
 	batches := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	sweeps := testkit.OpenStore(t, batches.Pool().Config().ConnString())
 	none, noInts, noTexts, noTimes := []int64{}, []int32{}, []string{}, []*time.Time{}

@@ -340,7 +340,6 @@ type underWay struct {
 // A workflow that another engine started ends as that engine would have ended it: no task runs twice, and none before
 // its time. It makes no difference what has become of its definition, and which ended children retention has deleted.
 func TestAWorkflowUnderWayEndsAsItsOwnEngineWouldEndIt(t *testing.T) {
-	t.Parallel()
 	w := setupOn(t, testkit.AdoptedDatabase(t))
 	var all []*underWay
 	for i, name := range slices.Sorted(maps.Keys(phases)) {

@@ -83,7 +83,6 @@ func TestWithoutADatabaseEverythingIsUnknown(t *testing.T) {
 }
 
 func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	bad, good := testkit.Action(t, st, "ops.deploy"), testkit.Action(t, st, "ops.sync")
 	insert := func(action testkit.ActionRow, status string, n int, result string) {
@@ -114,7 +113,6 @@ func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 
 // The measures of the database are known while the broker hangs.
 func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Worker(t, st, "w1")
 	var longest time.Duration
@@ -135,7 +133,6 @@ func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
 
 // TestMeasuresOfAPublishedSchema measures an installation without our tables.
 func TestMeasuresOfAPublishedSchema(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `drop table alert, lost_work`)
 	all, err := watching(monitor.Config{}, monitor.Deps{Store: st}).Measure(t.Context())
@@ -151,7 +148,6 @@ func TestMeasuresOfAPublishedSchema(t *testing.T) {
 // TestTheQueriesOfAlertsUseTheirIndexes: none of them reads a table of executions
 // from end to end.
 func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
 	testkit.Exec(t, st, `insert into execution (action, action_ref, status, created, updated)

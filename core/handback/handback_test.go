@@ -190,7 +190,6 @@ func (w *world) steps(t *testing.T) (*testkit.FakeWorker, chan<- struct{}) {
 // TestTheOtherExecutorGoesOnAtOnce: two of six executions run and four wait when the engine stops. The executor of
 // the installation completes all six, in order and never more than two at once.
 func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 2)
@@ -278,7 +277,6 @@ func TestThereAndBackAgain(t *testing.T) {
 
 // TestAReplicaThatGoesOnAfterAHandBack: if the schema stays after a hand-back, the engine uses the queues again.
 func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 2)
@@ -307,7 +305,6 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 // Messages wake executions that no release wakes: those without a place in a queue, free slots, ends of children, and
 // the rest of the outbox.
 func TestMessagesWakeExecutionsThatNoReleaseWakes(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	plain, limited := testkit.Action(t, w, "demo.plain"), testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, limited, 2)
@@ -384,7 +381,6 @@ func (w *world) requested(t *testing.T) []int64 {
 // TestGroupsAreThoseOfTheOtherExecutor: a limit of the pack counts each action and group, with the other
 // executor's keys.
 func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.grouped", func(a *testkit.ActionRow) {
 		a.ParamSchema = map[string]any{"tier": map[string]any{"type": "number", "default": 1}}
@@ -413,7 +409,6 @@ func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 }
 
 func TestRefusesWhileAReplicaRuns(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 1)
@@ -430,7 +425,6 @@ func TestRefusesWhileAReplicaRuns(t *testing.T) {
 
 // Without the management API the routes of known workers are deleted, for dispatches and for cancel requests.
 func TestRoutesOfWorkersAreDeletedWithoutTheManagementAPI(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	worker := testkit.Worker(t, w, "w1").ID
 	w.engine(t)()
@@ -444,7 +438,6 @@ func TestRoutesOfWorkersAreDeletedWithoutTheManagementAPI(t *testing.T) {
 }
 
 func TestRefusesWithoutABroker(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, action, 1)

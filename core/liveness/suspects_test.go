@@ -25,7 +25,6 @@ func (q queues) QueueState(_ context.Context, name string) (broker.QueueState, e
 // A suspicion ends when the queue of the worker is consumed, and not before. An error of one queue hides no other,
 // an older check does not end a newer suspicion, and dead workers are not checked.
 func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	names := []string{"odd", "consumed", "deserted", "newer"}
 	asked := queues{}

@@ -191,7 +191,6 @@ func migrationText(t *testing.T) string {
 
 // A statement that reads every column of a table may read columns that an installation does not have.
 func TestNoStatementReadsEveryColumnOfASharedTable(t *testing.T) {
-	t.Parallel()
 	conn := connectTo(t, testkit.Installation(t, installation.Newest))
 	rows, err := conn.Query(testkit.Context(t),
 		"SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'")

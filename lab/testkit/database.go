@@ -26,7 +26,7 @@ const Schema = "attune"
 const databasePrefix = "attune_test_"
 
 // Database creates a database for this test, a copy of a fully migrated template, and drops it at the end. It
-// returns the URL. Advisory locks are per database, so tests do not share them.
+// returns the URL. Advisory locks are per database, so tests do not share them, and run in Parallel.
 //
 // With ATTUNE_TEST_SCHEMA=adopted in the environment the schema is the adopted one of an existing
 // installation, and with hypertables its history and events are hypertables too: `make test-adopted` runs every
@@ -97,6 +97,7 @@ func EmptyDatabase(t testing.TB) string {
 
 func createDatabase(t testing.TB, options string) string {
 	t.Helper()
+	Parallel(t)
 	admin := sharedServers(t).database
 	name := uniqueName(databasePrefix)
 	require.NoError(t, execute(Context(t), admin, "create database "+name+" "+options))

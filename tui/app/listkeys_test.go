@@ -24,7 +24,6 @@ func (b *bundle) filtered(text string) {
 }
 
 func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	require.NoError(t, b.executions.SetFilter(`reason:"a b" age<1h age>10m | try>2`))
 	b.enter("since 15m")
@@ -35,7 +34,6 @@ func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
 
 // The log is filtered like all lists, over its loaded part.
 func TestTheLogIsFiltered(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil
@@ -72,7 +70,6 @@ func TestTheLogIsFiltered(t *testing.T) {
 // TestOneOperationIsOneRowOfTheLog: 200 retries of one run are a row that unfolds, and what
 // others did before it is visible.
 func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil
@@ -118,7 +115,6 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 
 // esc clears a filter before it goes up; q goes up.
 func TestEscClearsTheFilterFirst(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("4", "j", "o", "x")
 	b.filtered("status:failed")
@@ -135,7 +131,6 @@ func TestEscClearsTheFilterFirst(t *testing.T) {
 
 // The rows of a queue and of a worker are searched.
 func TestRowsOfAQueueAreSearched(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InQueue)
 	b.press("tab")
@@ -200,7 +195,6 @@ func TestTheListIsLeftToItself(t *testing.T) {
 
 // u undoes from any view, and P is about the rows that the filter matches.
 func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	source := longLedger(900)
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
@@ -218,7 +212,6 @@ func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
 
 // TestAnOpenedViewIsSortedAgain: rows keep their places after a key in their list, not after the key that opens it.
 func TestAnOpenedViewIsSortedAgain(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2")
 	require.Equal(t, "47", b.queues.Key(0), "the longest head")
@@ -249,7 +242,6 @@ func TestAnOpenedViewIsSortedAgain(t *testing.T) {
 // TestTheOldestQuestionStaysUnderAnUnmovedCursor: when the first question is answered, the cursor is on the next one
 // that waits, not on the answered one further down.
 func TestTheOldestQuestionStaysUnderAnUnmovedCursor(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("8")
 	first, second := b.inquiries.Key(0), b.inquiries.Key(1)
