@@ -82,7 +82,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means the default")
 	flags.StringVar(&o.path.Before, "before", "", "`program` of another build to measure in turn on the data path")
 	flags.BoolVar(&o.path.River, "river", false, "measure River in turn on the data path")
-	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json and growth.svg")
+	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json")
 	flags.StringVar(&o.format, "o", "table", "`format` of the report: table or json")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this `file`")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "`folder` of the servers")
