@@ -27,8 +27,7 @@ func TestTablesWithNamesOfAnyScript(t *testing.T) {
 	t.Parallel()
 	names := []string{"部署.服务", "cafe\u0301", strings.Repeat("a", 150) + strings.Repeat("b", 150), "short"}
 	var p page
-	table(&p, "", names, col("NAME", func(name *string) any { return *name }),
-		col("COUNT", func(*string) any { return 1 }))
+	table(&p, "", names, "NAME, COUNT", func(name *string) []any { return []any{*name, 1} })
 	p.row(names[2], "1")
 	lines := strings.Split(strings.TrimSuffix(phrase.Align(p.String()), "\n"), "\n")
 	for _, line := range lines[1:] {

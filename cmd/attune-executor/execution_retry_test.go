@@ -142,9 +142,9 @@ func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	require.Equal(t, retrypolicy.Config{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
 		ActionRetries: retrypolicy.ByOrigin,
-	}, retryPolicy(config.Default()))
+	}, retrypolicy.Configured(config.Default().Executor.Retry))
 	for _, status := range lifecycle.Statuses {
-		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
+		verdict := retrypolicy.Configured(config.Default().Executor.Retry).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
 		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}
 }

@@ -161,62 +161,46 @@ func (a *app) write(cmd *cobra.Command, value any, text func(w *page)) error {
 	})
 }
 
-// column is one column of a table.
-type column[T any] struct {
-	title    string
-	value    func(one *T) any
-	flexible bool
-	whole    bool
-}
+// tableWidth is the width of a table with flexible columns.
+const tableWidth = 80
 
-func col[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value}
-}
-
-// whole makes a column whose texts are never cut.
-func whole[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value, whole: true}
-}
-
-// flexible makes a column whose texts are cut if the table is wider than tableWidth. Flexible
-// columns come last.
-func flexible[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value, flexible: true}
-}
-
-// table writes a list with a line for each item; none is the text of an empty list.
-func table[T any](p *page, none string, list []T, columns ...column[T]) {
+// table writes a list with a line for each item; none is the text of an empty list. The titles are divided by commas.
+// Texts below a title with ! are never cut. Those below one with ~, which come last, are cut if the table is wider than
+// tableWidth.
+func table[T any](p *page, none string, list []T, titles string, cells func(one *T) []any) {
 	if len(list) == 0 && none != "" {
 		p.row(none)
 		return
 	}
-	lines := make([][]string, len(list)+1)
-	for _, c := range columns {
-		lines[0] = append(lines[0], c.title)
-		for i := range list {
-			lines[i+1] = append(lines[i+1], clean(fmt.Sprint(c.value(&list[i]))))
-		}
+	names := strings.Split(titles, ", ")
+	lines := [][]string{make([]string, len(names))}
+	for i, name := range names {
+		lines[0][i] = strings.TrimLeft(name, "!~")
 	}
-	fit(lines, columns)
+	for i := range list {
+		var line []string
+		for _, cell := range cells(&list[i]) {
+			line = append(line, clean(fmt.Sprint(cell)))
+		}
+		lines = append(lines, line)
+	}
+	fit(lines, names)
 	for _, line := range lines {
 		p.text(strings.Join(line, "\t"))
 	}
 }
 
-// tableWidth is the width of a table with flexible columns.
-const tableWidth = 80
-
 // fit cuts the flexible columns to tableWidth, and the others but the last to widestCell.
-func fit[T any](lines [][]string, columns []column[T]) {
-	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
-	for i, c := range columns {
+func fit(lines [][]string, names []string) {
+	widest, left, flexible := make([]int, len(names)), tableWidth-2*(len(names)-1), []int(nil)
+	for i, name := range names {
 		for _, line := range lines {
-			if !c.whole && i < len(columns)-1 {
+			if name[0] != '!' && i < len(names)-1 {
 				line[i] = phrase.CutMiddle(line[i], widestCell)
 			}
 			widest[i] = max(widest[i], phrase.Width(line[i]))
 		}
-		if c.flexible {
+		if name[0] == '~' {
 			flexible = append(flexible, i)
 		} else {
 			left -= widest[i]

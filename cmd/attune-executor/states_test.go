@@ -82,7 +82,7 @@ func (p *places) doctor(check string) string {
 func (p *places) readiness() (ready, log string) {
 	t, ctx := p.t, testkit.Context(p.t)
 	var lines bytes.Buffer
-	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 1}, nil)
+	st, err := store.Open(ctx, store.Configured(p.cfg, "states"), nil)
 	require.NoError(t, err)
 	defer st.Close()
 	logger, err := (&app{stderr: &lines, logFormat: "text"}).logger("warn")
@@ -111,7 +111,7 @@ func (p *places) readyOf(address string) func() string {
 // dashboard is the overview of the dashboard.
 func (p *places) dashboard() string {
 	ctx := testkit.Context(p.t)
-	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 2, ReadOnly: true}, nil)
+	st, err := store.Open(ctx, store.Configured(p.cfg, "states"), nil)
 	require.NoError(p.t, err)
 	defer st.Close()
 	management, vhost, err := openManagement(p.cfg, 5*time.Second)

@@ -52,6 +52,13 @@ func age(d time.Duration) string { return phrase.Short(d) }
 
 func idText(id *int64) string { return dash(opt(id)) }
 
+func idOrDash(id int64) string {
+	if id == 0 {
+		return "-"
+	}
+	return fmt.Sprint(id)
+}
+
 func countText(c monitor.Count) string {
 	if c.AtLeast {
 		return strconv.FormatInt(c.Value, 10) + "+"

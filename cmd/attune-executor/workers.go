@@ -97,15 +97,11 @@ func noWorker(which string) error {
 }
 
 func workersPage(w *page, all workersView) {
-	table(w, "", all.views,
-		col("ID", func(v *workerView) any { return v.ID }),
-		col("NAME", func(v *workerView) any { return v.Name }),
-		col("HEALTH", func(v *workerView) any { return v.Health }),
-		col("HEARTBEAT", func(v *workerView) any { return v.age() }),
-		col("LOAD", func(v *workerView) any { return v.load() }),
-		col("QUEUE", func(v *workerView) any { return v.queue() }),
-		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
-		col("NOTE", func(v *workerView) any { return v.note(all.At) }))
+	table(w, "", all.views, "ID, NAME, HEALTH, HEARTBEAT, LOAD, QUEUE, RUNTIMES, NOTE", func(v *workerView) []any {
+		return []any{
+			v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), v.note(all.At),
+		}
+	})
 	if all.More {
 		w.row("there are more workers than this list holds")
 	}
