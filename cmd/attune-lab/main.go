@@ -22,6 +22,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/yamldoc"
+	"github.com/attune-go/attune/lab/devstack"
 )
 
 func main() {
@@ -122,6 +123,18 @@ var formats = []string{"table", "json", "yaml"}
 // logger writes to standard error.
 func (a *app) logger(level string) (*slog.Logger, error) {
 	return telemetry.NewLogger(a.stderr, level, "auto")
+}
+
+// onServers runs a command on private servers, which it starts and removes.
+func (a *app) onServers(cmd *cobra.Command, cfg devstack.Config, level string,
+	run func(ctx context.Context, stack *devstack.Stack) error,
+) (err error) {
+	if cfg.Logger, err = a.logger(level); err != nil {
+		return err
+	}
+	ctx, stop := supervise.Interruptible(cmd.Context())
+	defer stop()
+	return devstack.With(ctx, cfg, func(stack *devstack.Stack) error { return run(ctx, stack) })
 }
 
 // beside is the path of a program in the folder of this one.

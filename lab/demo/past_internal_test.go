@@ -22,7 +22,7 @@ func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	d := &Demo{cfg: Config{Out: out, Workers: 4}, store: testkit.Store(t)}
-	testkit.Exec(t, d.store, seedSQL)
+	testkit.Exec(t, d.store, sql.Demo)
 	require.NoError(t, d.applyPacks(t.Context(), "packs", catalog.Request{Actor: "demo"}))
 	return d, out
 }

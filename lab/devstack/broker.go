@@ -65,7 +65,7 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	}
 	// The broker's script replaces itself by the Erlang machine, so its pid is the broker's. The flag
 	// identifies the process.
-	pid, err := s.launch.start(child{
+	started, err := s.launch.start(child{
 		name: "RabbitMQ", path: "/bin/sh",
 		args: []string{"sh", "-c", `umask 077; exec "$0" "$@"`, s.bins.broker, "-attune_stack", s.brokerDir()},
 		env:  s.brokerEnv(), dir: s.brokerDir(), log: s.brokerOutput(), onDeath: syscall.SIGKILL,
@@ -73,17 +73,17 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.update(func(st *state) { st.Broker.PID = pid }); err != nil {
+	if err := s.update(func(st *state) { st.Broker.PID = started.Pid }); err != nil {
 		return err
 	}
-	return s.awaitBroker(ctx, pid)
+	return s.awaitBroker(ctx, started.Pid)
 }
 
 // startEpmd runs Erlang's port mapper in the foreground and on our address. Otherwise the broker starts a
 // daemon that outlives it.
 func (s *Stack) startEpmd(ctx context.Context) error {
 	port := strconv.Itoa(s.snapshot().EpmdPort)
-	pid, err := s.launch.start(child{
+	started, err := s.launch.start(child{
 		name: "epmd", path: s.bins.epmd,
 		args: []string{s.brokerFile("epmd"), "-port", port, "-address", "127.0.0.1"},
 		env:  s.brokerEnv(), dir: s.brokerDir(), log: s.brokerFile("epmd.log"), onDeath: syscall.SIGKILL,
@@ -91,11 +91,11 @@ func (s *Stack) startEpmd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.update(func(st *state) { st.Epmd.PID = pid }); err != nil {
+	if err := s.update(func(st *state) { st.Epmd.PID = started.Pid }); err != nil {
 		return err
 	}
 	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		if !alive(pid, s.epmdMark()) {
+		if !alive(started.Pid, s.epmdMark()) {
 			return false, errors.New("epmd ended while it started")
 		}
 		// portFree would take the port for an instant, and epmd would fail.

@@ -19,8 +19,6 @@ const (
 	lockFile  = "stack.lock"
 	// passwordFile is readable for the stack's owner only.
 	passwordFile = "password"
-	// formerPassword is the password of old stacks without a password file.
-	formerPassword = "attune"
 )
 
 // ErrNoStack reports a folder without a stack.
@@ -87,9 +85,6 @@ func replaceFile(name, line string) error {
 
 func loadPassword(dir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, passwordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return formerPassword, nil
-	}
 	if err != nil {
 		return "", fmt.Errorf("read the stack's password: %w", err)
 	}
@@ -98,10 +93,8 @@ func loadPassword(dir string) (string, error) {
 
 // ensurePassword creates the password of a new stack. Existing servers keep theirs.
 func ensurePassword(dir string) (string, error) {
-	for _, existing := range []string{passwordFile, "postgres", "rabbitmq"} {
-		if _, err := os.Lstat(filepath.Join(dir, existing)); err == nil {
-			return loadPassword(dir)
-		}
+	if password, err := loadPassword(dir); !errors.Is(err, fs.ErrNotExist) {
+		return password, err
 	}
 	password := rand.Text()
 	return password, replaceFile(filepath.Join(dir, passwordFile), password)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-go/attune/lab/installation"
 	"github.com/attune-go/attune/lab/installation/timescale"
+	"github.com/attune-go/attune/lab/query"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -292,13 +293,9 @@ func closeAdmins() {
 // templates.
 func sweepDatabases(ctx context.Context, admin string) error {
 	return withConn(ctx, admin, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, "select datname::text from pg_database")
+		names, err := query.Column[string](ctx, conn, "list databases", "select datname::text from pg_database")
 		if err != nil {
-			return fmt.Errorf("list databases: %w", err)
-		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return fmt.Errorf("list databases: %w", err)
+			return err
 		}
 		for _, name := range names {
 			if abandoned(name, databasePrefix) || outlived(name) {

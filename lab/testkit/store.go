@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // Store opens a store on a fresh database of this test and closes it at the end. Options change the configuration,
@@ -77,24 +78,16 @@ func Invariants(t testing.TB, st Pooler) {
 // NowhereInDatabase fails if any column of any row of any table contains the text, also an encrypted one.
 func NowhereInDatabase(t testing.TB, st Pooler, text string) {
 	t.Helper()
-	ctx := t.Context()
-	rows, err := st.Pool().Query(ctx, `
+	tables, err := query.Column[string](t.Context(), st.Pool(), "list tables", `
 		SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1`)
 	require.NoError(t, err)
-	var tables []string
-	for rows.Next() {
-		var name string
-		require.NoError(t, rows.Scan(&name))
-		tables = append(tables, name)
-	}
-	require.NoError(t, rows.Err())
 	require.Greater(t, len(tables), 10, "there are tables to search")
 	for _, table := range tables {
 		// to_jsonb writes bytea columns in hex.
-		query := fmt.Sprintf(`SELECT count(*) FROM %s x WHERE position($1 IN to_jsonb(x)::text) > 0
+		sql := fmt.Sprintf(`SELECT count(*) FROM %s x WHERE position($1 IN to_jsonb(x)::text) > 0
 			OR position(encode(convert_to($1, 'UTF8'), 'hex') IN to_jsonb(x)::text) > 0`, table)
-		require.Zero(t, Count(t, st, query, text), "%s is in %s", text, table)
+		require.Zero(t, Count(t, st, sql, text), "%s is in %s", text, table)
 	}
 }
 

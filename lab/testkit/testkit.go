@@ -79,8 +79,8 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Parallel lets a test run beside others. Database and VHost call it: a test with a part of the servers of its own disturbs no
-// other. A test that has called Alone, or sets a variable of the environment, goes on by itself.
+// Parallel lets a test run beside others. Database and VHost call it: a test with a part of the servers of its own
+// disturbs no other. A test that has called Alone, or sets a variable of the environment, goes on by itself.
 func Parallel(t testing.TB) {
 	t.Helper()
 	if test, ok := t.(*testing.T); ok {

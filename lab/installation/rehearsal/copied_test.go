@@ -113,8 +113,11 @@ func TestACopyOfAnInstallationIsRehearsedAndTheOriginalIsOnlyRead(t *testing.T) 
 
 	var out strings.Builder
 	cfg := CopyConfig{
-		From: o.reader, Schema: "attune", Newest: 50, DatabaseURL: testkit.EmptyDatabase(t), AMQPURL: testkit.VHost(t),
-		ManagementURL: testkit.ManagementURL(t), Out: &out, Logger: testkit.Logger(t), StaleAfter: 20 * time.Second,
+		From: o.reader, Newest: 50,
+		Config: Config{
+			DatabaseURL: testkit.EmptyDatabase(t), AMQPURL: testkit.VHost(t), ManagementURL: testkit.ManagementURL(t),
+			Schema: "attune", Out: &out, Logger: testkit.Logger(t), StaleAfter: 20 * time.Second,
+		},
 	}
 	report, err := RunCopy(ctx, cfg)
 	require.NoError(t, err, out.String())
@@ -149,8 +152,10 @@ func TestACopyOfAnOlderInstallationListsItsDifferences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	report, err := RunCopy(testkit.Context(t), CopyConfig{
-		From: testkit.Installation(t, installation.Shape{Date: "2026-05-12"}), Schema: "attune",
-		DatabaseURL: testkit.EmptyDatabase(t), Out: &out, Logger: testkit.Logger(t),
+		From: testkit.Installation(t, installation.Shape{Date: "2026-05-12"}),
+		Config: Config{
+			DatabaseURL: testkit.EmptyDatabase(t), Schema: "attune", Out: &out, Logger: testkit.Logger(t),
+		},
 	})
 	var different *DifferentError
 	require.ErrorAs(t, err, &different)
