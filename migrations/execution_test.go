@@ -123,11 +123,8 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 
 func TestNoIndexHasFrequentlyChangingColumns(t *testing.T) {
 	conn := migrated(t)
-	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
+	found := testkit.Column[string](t, conn, `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
 		WHERE tablename = 'execution' AND indexdef ~ '\m(status|updated|worker|attempt)\M'`)
-	require.NoError(t, err)
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
 	require.Empty(t, found)
 }
 
@@ -178,10 +175,7 @@ func TestJSONNullIsNoWorkflowTask(t *testing.T) {
 
 func plan(t *testing.T, conn *pgx.Conn, explain string) string {
 	t.Helper()
-	rows, err := conn.Query(testkit.Context(t), explain)
-	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	lines := testkit.Column[string](t, conn, explain)
 	return strings.Join(lines, "\n")
 }
 

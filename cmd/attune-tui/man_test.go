@@ -3,13 +3,13 @@ package main
 import (
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -26,6 +26,7 @@ func TestTheManualPageIsThatOfTheProgram(t *testing.T) {
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, withoutKeys(t, manual()), withoutKeys(t, string(page)), "run the test with -update")
+	testkit.Formats(t, path)
 }
 
 // withoutKeys omits the keys, which a test of the key map checks.
@@ -46,17 +47,4 @@ func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
 	for _, b := range keymap.BuiltIn.All() {
 		require.Contains(t, page, keymap.Escape(b.Help))
 	}
-}
-
-// TestManReadsThePage formats the page with all warnings of groff.
-func TestManReadsThePage(t *testing.T) {
-	t.Parallel()
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("there is no groff to read the page with")
-	}
-	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z",
-		filepath.Join("..", "..", "docs", "man", "attune-tui.1")).CombinedOutput()
-	require.NoError(t, err)
-	require.Empty(t, string(out))
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/act"
@@ -171,12 +170,9 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 // content is a checksum of each table.
 func (b *bundle) content() map[string]string {
 	b.t.Helper()
-	rows, err := b.store.Pool().Query(b.t.Context(), `
+	tables := testkit.Column[string](b.t, b.store.Pool(), `
 		SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
 		AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
-	require.NoError(b.t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(b.t, err)
 	sums := map[string]string{}
 	for _, table := range tables {
 		var sum string

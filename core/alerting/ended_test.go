@@ -118,15 +118,7 @@ func TestCountingReadsOnlyTheLastMinutes(t *testing.T) {
 	for _, counted := range []string{"first", "again"} {
 		tx, err := b.store.Pool().Begin(t.Context())
 		require.NoError(t, err)
-		rows, err := tx.Query(t.Context(), "explain (analyze, buffers) "+store.CountActivity, 0.0)
-		require.NoError(t, err)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+		plan := strings.Join(testkit.Column[string](t, tx, "explain (analyze, buffers) "+store.CountActivity, 0.0), "\n")
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Contains(t, plan, "attune_execution_ended", "%s:\n%s", counted, plan)
 		require.NotContains(t, plan, "Seq Scan on execution", "%s:\n%s", counted, plan)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,15 +171,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		"AlertDeadLetters": {store.AlertDeadLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
 	} {
-		rows, err := st.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
-		require.NoError(t, err, name)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+		plan := strings.Join(testkit.Column[string](t, st.Pool(), "explain "+query.sql, query.args...), "\n")
 		for _, table := range []string{"execution", "lost_work", "dead_letter"} {
 			require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan, "%s:\n%s", name, plan)
 		}

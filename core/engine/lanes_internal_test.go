@@ -213,16 +213,8 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	require.Equal(t, actions,
 		testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1`))
 	for _, action := range list {
-		rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT e.execution_id FROM execution_admission_entry e
+		line := testkit.Column[int64](t, s.store.Pool(), `SELECT e.execution_id FROM execution_admission_entry e
 			JOIN execution_admission_state s ON s.id = e.state_id WHERE s.action_id = $1 ORDER BY e.queue_order`, action.ID)
-		require.NoError(t, err)
-		var line []int64
-		for rows.Next() {
-			var id int64
-			require.NoError(t, rows.Scan(&id))
-			line = append(line, id)
-		}
-		require.NoError(t, rows.Err())
 		require.Equal(t, asked[action.ID][1:], line)
 		require.True(t, s.scheduled(asked[action.ID][0]))
 	}

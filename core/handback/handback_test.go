@@ -233,12 +233,8 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 
 func (w *world) entries(t *testing.T, status string) []int64 {
 	t.Helper()
-	rows, err := w.pool.Query(testkit.Context(t),
+	return testkit.Column[int64](t, w.pool,
 		"SELECT execution_id FROM execution_admission_entry WHERE status = $1 ORDER BY queue_order", status)
-	require.NoError(t, err)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	require.NoError(t, err)
-	return ids
 }
 
 // TestThereAndBackAgain: the engine continues what the other executor has started after the schema is migrated
@@ -398,11 +394,8 @@ func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 		})
 	}
 	require.Equal(t, 3, w.handBack(t).Active)
-	rows, err := w.pool.Query(testkit.Context(t), `SELECT s.group_key FROM execution_admission_state s
+	keys := testkit.Column[string](t, w.pool, `SELECT s.group_key FROM execution_admission_state s
 		JOIN execution_admission_entry q ON q.state_id = s.id WHERE s.max_concurrent = 5 ORDER BY q.execution_id`)
-	require.NoError(t, err)
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
 	require.Equal(t, []string{
 		`{"place.region":"a&b","tier":1}`, `{"place.region":null,"tier":1.0}`, `{"place.region":null,"tier":1}`,
 	}, keys)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
@@ -51,15 +50,11 @@ func (w *world) define(t *testing.T, ref, source string) testkit.ActionRow {
 // each are the numbers of the items in executions with one of these statuses.
 func (w *world) each(t *testing.T, statuses ...string) []int {
 	t.Helper()
-	rows, err := w.pool.Query(testkit.Context(t), `SELECT (config ->> 'n')::int FROM execution
+	return testkit.Column[int](t, w.pool, `SELECT (config ->> 'n')::int FROM execution
 		WHERE action_ref = 'demo.each' AND status::text = ANY ($1)
 		  AND config ->> 'name' = 'region-w'
 		  AND config -> 'n' = workflow_task -> 'task_index' AND config -> 'at' = config -> 'n'
 		ORDER BY 1`, statuses)
-	require.NoError(t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	require.NoError(t, err)
-	return list
 }
 
 func (w *world) purge(t *testing.T, queue string) {

@@ -17,17 +17,7 @@ import (
 // plan is the database's plan of a query.
 func plan(t *testing.T, st *store.Store, sql string, args ...any) string {
 	t.Helper()
-	rows, err := st.Pool().Query(t.Context(), "EXPLAIN "+sql, args...)
-	require.NoError(t, err)
-	defer rows.Close()
-	text := ""
-	for rows.Next() {
-		var line string
-		require.NoError(t, rows.Scan(&line))
-		text += line + "\n"
-	}
-	require.NoError(t, rows.Err())
-	return text
+	return strings.Join(testkit.Column[string](t, st.Pool(), "EXPLAIN "+sql, args...), "\n")
 }
 
 // query drops the first line of a generated query, its name.

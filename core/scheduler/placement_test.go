@@ -40,17 +40,8 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 // fill runs one batch for the queues with waiting executions.
 func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
-	rows, err := b.store.Pool().Query(testkit.Context(t),
+	ids := testkit.Column[int64](t, b.store.Pool(),
 		`SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
-	require.NoError(t, err)
-	defer rows.Close()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		require.NoError(t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(t, rows.Err())
 	result, err := replica.Run(testkit.Context(t), scheduler.FillStep{Queues: ids})
 	require.NoError(t, err)
 	return result

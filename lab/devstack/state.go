@@ -83,9 +83,10 @@ func replaceFile(name, line string) error {
 	return nil
 }
 
+// loadPassword returns the password of a stack, empty if it has none yet.
 func loadPassword(dir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, passwordFile))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the stack's password: %w", err)
 	}
 	return strings.TrimSpace(string(raw)), nil
@@ -93,7 +94,7 @@ func loadPassword(dir string) (string, error) {
 
 // ensurePassword creates the password of a new stack. Existing servers keep theirs.
 func ensurePassword(dir string) (string, error) {
-	if password, err := loadPassword(dir); !errors.Is(err, fs.ErrNotExist) {
+	if password, err := loadPassword(dir); err != nil || password != "" {
 		return password, err
 	}
 	password := rand.Text()

@@ -161,18 +161,10 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	r := newRoom(t)
 	action := r.limited("pk.grouped", 2, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
-	rows, err := r.store.Pool().Query(testkit.Context(t), `
+	ids := testkit.Column[int64](t, r.store.Pool(), `
 		INSERT INTO execution (action, action_ref, status, config)
 		SELECT $1, $2, 'requested', jsonb_build_object('tenant', CASE WHEN n = 7 THEN 'b' ELSE 'a' END)
 		FROM generate_series(1, 20) n RETURNING id`, action.ID, action.Ref)
-	require.NoError(t, err)
-	ids := []int64{}
-	for rows.Next() {
-		var id int64
-		require.NoError(t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(t, rows.Err())
 	require.Equal(t, 1, r.count(`SELECT count(DISTINCT created) FROM execution`))
 	lone := ids[6]
 	ids = slices.Delete(ids, 6, 7)

@@ -173,7 +173,7 @@ func withConn(ctx context.Context, databaseURL string, do func(*pgx.Conn) error)
 
 func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql); err != nil {
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}

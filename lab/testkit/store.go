@@ -91,6 +91,30 @@ func NowhereInDatabase(t testing.TB, st Pooler, text string) {
 	}
 }
 
+// GenericPlan explains a statement as JSON, with the plan that a long-lived connection keeps. Options, such as ANALYZE,
+// are those of EXPLAIN.
+func GenericPlan(t testing.TB, st Pooler, options, sql string, args ...any) (plan []byte) {
+	t.Helper()
+	ctx := Context(t)
+	require.NoError(t, pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+		err := execAll(ctx, tx.Conn(), "DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS "+sql)
+		if err != nil {
+			return err
+		}
+		marks := make([]string, len(args))
+		for i := range args {
+			marks[i] = fmt.Sprintf("$%d", i+1)
+		}
+		explain := "EXPLAIN (" + options + "FORMAT JSON) EXECUTE hot"
+		if len(args) > 0 {
+			explain += "(" + strings.Join(marks, ", ") + ")"
+		}
+		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&plan)
+	}), sql)
+	return plan
+}
+
 // Refuse makes the database refuse each update of a table with a SQLSTATE if the condition on NEW holds, like a
 // server with a full disk (53100) or a standby (25006). tries counts the refusals; allow ends them.
 func Refuse(t testing.TB, st *store.Store, table, when, sqlState string) (tries func() int, allow func()) {

@@ -75,10 +75,7 @@ func (o *original) exec(t *testing.T, sql string) {
 func (o *original) state(t *testing.T) map[string]string {
 	t.Helper()
 	ctx, state := testkit.Context(t), map[string]string{}
-	rows, err := o.conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'`)
-	require.NoError(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	tables := testkit.Column[string](t, o.conn, `SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'`)
 	for _, table := range tables {
 		var sum string
 		require.NoError(t, o.conn.QueryRow(ctx, fmt.Sprintf(
@@ -86,10 +83,7 @@ func (o *original) state(t *testing.T) map[string]string {
 			table)).Scan(&sum))
 		state[table] = sum
 	}
-	lines, err := o.conn.Query(ctx, catalogueSQL, "attune")
-	require.NoError(t, err)
-	all, err := pgx.CollectRows(lines, pgx.RowTo[string])
-	require.NoError(t, err)
+	all := testkit.Column[string](t, o.conn, catalogueSQL, "attune")
 	state["catalogue"] = strings.Join(all, "\n")
 	return state
 }
