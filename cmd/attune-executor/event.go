@@ -445,9 +445,7 @@ func rulesPage(w *page, list *monitor.RulePage, none string) {
 				one.Disabled, dash(one.Note),
 			}
 		})
-	if list.Next != "" {
-		w.row("more: --cursor " + list.Next)
-	}
+	w.more(list.Next, false)
 }
 
 func lastFired(one *monitor.Rule, at time.Time) string {

@@ -97,12 +97,7 @@ func (c *client) listInquiries(filter monitor.InquiryFilter, cursor string) erro
 	list.Faults = nil // --refused lists them
 	return c.show(list, func(w *page) {
 		inquiriesPage(w, list)
-		switch {
-		case list.Bounded:
-			w.row("the search stopped at its bound; more may match: --cursor " + list.Next + " goes on")
-		case list.Next != "":
-			w.row("more: --cursor " + list.Next)
-		}
+		w.more(list.Next, list.Bounded)
 	})
 }
 

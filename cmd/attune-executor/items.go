@@ -42,8 +42,8 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 			none = fmt.Sprintf("no %s matches; without --pack all are listed", kind.name)
 		}
 		table(w, none, list.List, kind.titles, kind.cells)
-		if list.Next != "" && len(list.List) > 0 {
-			w.row("more: --cursor " + list.Next)
+		if len(list.List) > 0 {
+			w.more(list.Next, false)
 		}
 	})
 	only := "only items of this pack"

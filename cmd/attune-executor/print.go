@@ -141,13 +141,13 @@ func (p *page) facts(facts [][2]string) {
 	}
 }
 
-// more says how a list of the newest goes on.
-func (p *page) more(next int64, bounded bool) {
+// more says how a list goes on, by an id or a ref.
+func (p *page) more(next any, bounded bool) {
 	switch {
 	case bounded:
-		p.rowf("the search stopped at its bound; more may match: --cursor %d goes on", next)
-	case next != 0:
-		p.rowf("more: --cursor %d", next)
+		p.rowf("the search stopped at its bound; more may match: --cursor %v goes on", next)
+	case next != int64(0) && next != "":
+		p.rowf("more: --cursor %v", next)
 	}
 }
 
