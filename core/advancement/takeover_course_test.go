@@ -594,5 +594,5 @@ func (w *world) ranOf(of *underWay) []string {
 			FROM unnest($1::bigint[]) WITH ORDINALITY r (id, n) JOIN execution e ON e.id = r.id WHERE e.parent IN ($2,
 				$3)) x
 		ORDER BY x.task COLLATE "C"`, w.runs, of.id, of.inner)
-	return list
+	return append([]string(nil), list...) // nil if there are none
 }
