@@ -2,15 +2,13 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/yamldoc"
@@ -36,14 +34,20 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
-		text, err := encodeJSON(value, "  ")
+		text, err := jsonvalue.Indented(value)
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(out, phrase.JSON(text)+"\n")
 		return err
 	case "yaml":
-		return writeYAML(out, value)
+		text, err := yamldoc.Write(value)
+		if err != nil {
+			return err
+		}
+		// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
+		_, err = io.WriteString(out, phrase.JSON(text))
+		return err
 	default:
 		var cells strings.Builder
 		if err := table(&cells); err != nil {
@@ -65,28 +69,6 @@ func (a *app) ascii() bool {
 }
 
 var asciiSigns = strings.NewReplacer("✓", "+", "✗", "x", "▲", "!", "→", "->", "…", "...", "·", "-")
-
-// writeYAML writes the names and the order of JSON.
-func writeYAML(out io.Writer, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	document, err := yamldoc.Nodes(text)
-	if err != nil {
-		return err
-	}
-	yamldoc.Block(document)
-	var written strings.Builder
-	encoder := yaml.NewEncoder(&written)
-	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
-		return err
-	}
-	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
-	_, err = io.WriteString(out, phrase.JSON(written.String()))
-	return err
-}
 
 // page is the text of a command. It only collects, so adding to it never fails; app.write aligns
 // the cells of its rows.
@@ -228,14 +210,4 @@ func (p *page) details(lines [][2]string, pieces ...any) {
 			p.text(fmt.Sprintf("%s\n%s", pieces[i], indent(pretty(raw))))
 		}
 	}
-}
-
-// encodeJSON encodes a value without HTML escapes.
-func encodeJSON(value any, indent string) (string, error) {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
-	err := encoder.Encode(value)
-	return strings.TrimSuffix(text.String(), "\n"), err
 }

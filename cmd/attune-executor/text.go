@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 )
@@ -24,7 +25,7 @@ func pretty(text []byte) string {
 	if !json.Valid(text) || decoder.Decode(&value) != nil {
 		return clean(string(text))
 	}
-	out, err := encodeJSON(value, "  ")
+	out, err := jsonvalue.Indented(value)
 	if err != nil {
 		return clean(string(text))
 	}

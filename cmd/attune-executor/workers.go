@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/act"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -65,10 +66,7 @@ type workersView struct {
 }
 
 // MarshalJSON encodes the list alone.
-func (v workersView) MarshalJSON() ([]byte, error) {
-	text, err := encodeJSON(v.views, "")
-	return []byte(text), err
-}
+func (v workersView) MarshalJSON() ([]byte, error) { return jsonvalue.Encode(v.views) }
 
 func (c *client) workers([]string) (workersView, error) {
 	all, err := c.monitor().Workers(c.cmd.Context())

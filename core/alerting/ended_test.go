@@ -118,7 +118,8 @@ func TestCountingReadsOnlyTheLastMinutes(t *testing.T) {
 	for _, counted := range []string{"first", "again"} {
 		tx, err := b.store.Pool().Begin(t.Context())
 		require.NoError(t, err)
-		plan := strings.Join(testkit.Column[string](t, tx, "explain (analyze, buffers) "+store.CountActivity, 0.0), "\n")
+		const explain = "explain (analyze, buffers) " + store.CountActivity
+		plan := strings.Join(testkit.Column[string](t, tx, explain, 0.0), "\n")
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Contains(t, plan, "attune_execution_ended", "%s:\n%s", counted, plan)
 		require.NotContains(t, plan, "Seq Scan on execution", "%s:\n%s", counted, plan)
