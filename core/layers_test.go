@@ -41,8 +41,8 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"telemetry": {"phrase"},
-	"config":    {"yamldoc"},
-	"message":   {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
+	"config":    {"yamldoc"}, "retrypolicy": {"config"},
+	"message": {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
 	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},

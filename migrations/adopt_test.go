@@ -42,7 +42,7 @@ func queued(t *testing.T, conn *pgx.Conn) {
 // shape lists every object of the schema by kind and name.
 func shape(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	rows, err := conn.Query(testkit.Context(t), `
+	return testkit.Column[string](t, conn, `
 		SELECT 'relation ' || relname FROM pg_class WHERE relnamespace = 'attune'::regnamespace
 		UNION ALL SELECT 'function ' || proname FROM pg_proc WHERE pronamespace = 'attune'::regnamespace
 		UNION ALL SELECT 'trigger ' || tgname || ' on ' || c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
@@ -52,15 +52,10 @@ func shape(t *testing.T, conn *pgx.Conn) []string {
 		UNION ALL SELECT 'options ' || relname || ' ' || array_to_string(reloptions, ' ') FROM pg_class
 			WHERE relnamespace = 'attune'::regnamespace AND reloptions IS NOT NULL
 		ORDER BY 1`)
-	require.NoError(t, err)
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return names
 }
 
 // An execution that ended while no executor ran has given back its slot and counts as completed.
 func TestExecutionsThatEndedBeforeTheAdoptionAreCounted(t *testing.T) {
-	t.Parallel()
 	opts, conn := foreign(t, installation.Newest)
 	queued(t, conn)
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
@@ -111,7 +106,6 @@ func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 }
 
 func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
-	t.Parallel()
 	opts, conn := foreign(t, installation.Newest)
 	queued(t, conn)
 	exec(t, conn, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)

@@ -35,7 +35,6 @@ func insertWorker(t *testing.T, conn *pgx.Conn, name string) int64 {
 
 // Invariant S8 rests on one list of final statuses; SQL and Go must agree.
 func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	labels := one[string](t, conn,
 		"SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s")
@@ -76,7 +75,6 @@ func join(statuses []lifecycle.Status) string {
 }
 
 func TestUpdatedStrictlyIncreasesWithinOneTransaction(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	id := insertExecution(t, conn)
 	exec(t, conn, "BEGIN")
@@ -98,7 +96,6 @@ func TestUpdatedStrictlyIncreasesWithinOneTransaction(t *testing.T) {
 // Every move of the transition table that does not end the execution must stay
 // within its page and touch no index.
 func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	worker := insertWorker(t, conn, "w")
 	const counters = "SELECT n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'execution'"
@@ -125,20 +122,15 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 }
 
 func TestNoIndexHasFrequentlyChangingColumns(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
-	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
+	found := testkit.Column[string](t, conn, `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
 		WHERE tablename = 'execution' AND indexdef ~ '\m(status|updated|worker|attempt)\M'`)
-	require.NoError(t, err)
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
 	require.Empty(t, found)
 }
 
 // Invariant S8, upstream 32: a worker that writes without looking changes
 // nothing, is told nothing, and leaves evidence.
 func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	first, second := insertWorker(t, conn, "first"), insertWorker(t, conn, "second")
 	id := insertExecution(t, conn)
@@ -166,7 +158,6 @@ func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
 }
 
 func TestJSONNullIsNoWorkflowTask(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	const explain = `EXPLAIN (FORMAT TEXT) SELECT id FROM execution
 		WHERE (workflow_task ->> 'workflow_execution')::bigint = 5 AND jsonb_typeof(workflow_task) = 'object'`
@@ -184,15 +175,11 @@ func TestJSONNullIsNoWorkflowTask(t *testing.T) {
 
 func plan(t *testing.T, conn *pgx.Conn, explain string) string {
 	t.Helper()
-	rows, err := conn.Query(testkit.Context(t), explain)
-	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	lines := testkit.Column[string](t, conn, explain)
 	return strings.Join(lines, "\n")
 }
 
 func TestHistoryIsAppendedPerStatementAndOnlyForChanges(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	exec(t, conn, "INSERT INTO execution (action_ref) SELECT 'core.noop' FROM generate_series(1, 20)")
 	exec(t, conn, "UPDATE execution SET status = 'scheduled', attempt = 1")
@@ -237,7 +224,6 @@ const everyChange = `
 
 // The history is that of a plainer function, also in the sessions of the engine, which forbid joins.
 func TestHistoryHasEveryChange(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	worker := insertWorker(t, conn, "w")
 	exec(t, conn, "INSERT INTO identity (login) VALUES ('someone')")
@@ -289,7 +275,6 @@ func TestHistoryHasEveryChange(t *testing.T) {
 
 // Bodies of the outbox are compressed with lz4 where the server has it.
 func TestBodiesOfTheOutboxAreCompressedCheaply(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	has := one[bool](t, conn,
 		"SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))")
@@ -298,7 +283,6 @@ func TestBodiesOfTheOutboxAreCompressedCheaply(t *testing.T) {
 }
 
 func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	id := insertExecution(t, conn)
 	exec(t, conn, "SET search_path = pg_catalog")
@@ -312,7 +296,6 @@ func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
 // ATTUNE's idempotency constraints (invariant S10): the second of each pair is
 // the same thing again.
 func TestSameThingTwiceIsOneThing(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	id := insertExecution(t, conn)
 	exec(t, conn, `INSERT INTO rule (ref, pack, pack_ref, label, action_ref, trigger_ref, enabled)
@@ -342,7 +325,6 @@ func TestSameThingTwiceIsOneThing(t *testing.T) {
 }
 
 func TestPartitionsAheadTakeTheirRowsAlong(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('event', 1, 7)"), "the schema comes with a week")
 	exec(t, conn, "INSERT INTO event (trigger_ref, created) VALUES ('core.t', now()), ('core.t', now() + interval '9 days'), ('core.t', now() + interval '30 days')")
@@ -356,7 +338,6 @@ func TestPartitionsAheadTakeTheirRowsAlong(t *testing.T) {
 }
 
 func TestExpectationTakesItsTransactionBack(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	require.EqualValues(t, 3, one[int64](t, conn, "SELECT attune_expect(3, 3, 'rows')"))
 	id := insertExecution(t, conn)

@@ -15,7 +15,6 @@ import (
 // slot was granted while the deletion waited for the row, and a deleted worker is removed from the slots of its
 // executions.
 func TestDeletedRowsLeaveNoHolder(t *testing.T) {
-	t.Parallel()
 	conn := migrated(t)
 	worker := insertWorker(t, conn, "w")
 	const grant = "INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at) VALUES ($1, 7, $2, 1, now())"

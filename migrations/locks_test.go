@@ -234,6 +234,7 @@ func TestAMigrationThatCommitsInParts(t *testing.T) {
 // with and without a transaction that reads executions.
 func TestStallsOfWritersAtTwoMillionExecutions(t *testing.T) {
 	testkit.NeedsSlow(t, "measure the stalls of writers with 2,000,000 executions")
+	testkit.Alone(t)
 	ctx, stopWriters := context.WithCancel(t.Context())
 	opts := migrations.Options{URL: testkit.Installation(t, installation.Newest), Schema: testkit.Schema}
 	fill(t, opts, 2_000_000)

@@ -85,7 +85,6 @@ func TestUpOnAnEmptyDatabaseThenAgain(t *testing.T) {
 }
 
 func TestEightReplicasStartTogether(t *testing.T) {
-	t.Parallel()
 	opts := migrations.Options{URL: testkit.EmptyDatabase(t), Schema: "attune"}
 	group, ctx := errgroup.WithContext(testkit.Context(t))
 	applied := make([]int, 8)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/act"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/submit"
@@ -357,12 +359,12 @@ func with(object any, name string, value any) extended {
 
 // MarshalJSON encodes the object and the field.
 func (e extended) MarshalJSON() ([]byte, error) {
-	object, err := encodeJSON(e.object, "")
-	field, fieldErr := encodeJSON(map[string]any{e.name: e.value}, "")
+	object, err := jsonvalue.Encode(e.object)
+	field, fieldErr := jsonvalue.Encode(map[string]any{e.name: e.value})
 	if err := cmp.Or(err, fieldErr); err != nil {
 		return nil, err
 	}
-	return []byte(strings.TrimSuffix(object, "}") + "," + field[1:]), nil
+	return slices.Concat(object[:len(object)-1], []byte(","), field[1:]), nil
 }
 
 // The deliveries in receipts.

@@ -483,7 +483,6 @@ var varying = []struct {
 // TestActsThroughEveryDoor compares what each door says about each act, its plan and its result, with
 // testdata/acts.golden.
 func TestActsThroughEveryDoor(t *testing.T) {
-	t.Parallel()
 	d := openDoors(t)
 	var golden strings.Builder
 	acted := map[act.Kind]bool{}

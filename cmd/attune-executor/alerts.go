@@ -60,21 +60,17 @@ func (c *client) listAlerts(history bool) error {
 			w.row("nothing needs attention")
 			return
 		}
-		var rows [][6]any
+		var rows [][]any
 		for i := range list {
 			if one := &list[i]; !one.Behind {
 				since := short(all.At.Sub(one.Since))
-				rows = append(rows, [6]any{one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint)})
+				rows = append(rows, []any{one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint)})
 			}
 		}
 		for _, one := range all.Others {
-			rows = append(rows, [6]any{one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint)})
+			rows = append(rows, []any{one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint)})
 		}
-		var columns []column[[6]any]
-		for i, title := range []string{"SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT"} {
-			columns = append(columns, whole(title, func(row *[6]any) any { return row[i] }))
-		}
-		table(w, "", rows, columns...)
+		table(w, "", rows, "!SEVERITY, !STATE, !SINCE, !RULE, !SUMMARY, !HINT", func(row *[]any) []any { return *row })
 	})
 }
 
@@ -105,13 +101,11 @@ func (a *app) alertRules(cmd *cobra.Command) error {
 	rules := alerting.DescribeRules(cfg.Alerts)
 	type rule = alerting.AlertRule
 	return a.write(cmd, rules, func(w *page) {
-		table(w, "", rules,
-			col("RULE", func(one *rule) any { return one.Name }),
-			col("SEVERITY", func(one *rule) any { return one.Severity }),
-			col("MEASURE", func(one *rule) any { return one.Measure }),
-			col("CONDITION", func(one *rule) any { return one.Limit }),
-			col("FOR", func(one *rule) any { return short(one.For) }),
-			col("TARGET", func(one *rule) any { return dash(one.Target) }),
-			col("ENABLED", func(one *rule) any { return yesNo(one.State != alerting.RuleDisabled) }))
+		table(w, "", rules, "RULE, SEVERITY, MEASURE, CONDITION, FOR, TARGET, ENABLED", func(one *rule) []any {
+			return []any{
+				one.Name, one.Severity, one.Measure, one.Limit, short(one.For), dash(one.Target),
+				yesNo(one.State != alerting.RuleDisabled),
+			}
+		})
 	})
 }

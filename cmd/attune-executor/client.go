@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -97,9 +96,9 @@ func (a *app) connect(cmd *cobra.Command) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(cmd.Context(), cfg, store.Config{
-		MaxConnections: min(cfg.Database.MaxConnections, 4), ApplicationName: cmd.CommandPath(),
-	}, logger)
+	want := store.Configured(cfg, cmd.CommandPath())
+	want.MaxConnections = min(cfg.Database.MaxConnections, 4)
+	st, err := openStore(cmd.Context(), cfg, want, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -122,20 +121,13 @@ func (c *client) show(value any, text func(w *page)) error { return c.write(c.cm
 
 // monitor makes the read side.
 func (c *client) monitor() *alerting.Reader {
-	return alerting.NewReader(monitor.New(monitor.Config{
-		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(),
-		QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
-		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
-	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
+	return alerting.NewReader(monitor.New(monitor.Configured(c.cfg), monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
 }
 
 // prepareStore makes a store for the configured database, which need not answer.
 func prepareStore(
 	ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger,
 ) (*store.Store, error) {
-	want.URL, want.Schema, want.Login = cfg.Database.URL, cfg.Database.Schema, cfg.Login("database.url")
-	want.ConnectTimeout = cmp.Or(want.ConnectTimeout, cfg.Database.ConnectTimeout)
 	st, err := store.Open(ctx, want, logger)
 	if err != nil {
 		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
@@ -145,8 +137,6 @@ func prepareStore(
 
 // openStore opens the configured database and checks that it answers.
 func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
-	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
-	want.ApplicationName = cfg.Named(want.ApplicationName)
 	st, err := prepareStore(ctx, cfg, want, logger)
 	if err != nil {
 		return nil, err
@@ -180,7 +170,9 @@ func (a *app) named(ctx context.Context, err error) error {
 	if a.loaded == nil || store.ClassOf(err) != store.ClassUnable {
 		return err
 	}
-	st, failed := prepareStore(ctx, a.loaded, store.Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+	want := store.Configured(a.loaded, "attune-executor")
+	want.MaxConnections = 1
+	st, failed := prepareStore(ctx, a.loaded, want, nil)
 	if failed != nil {
 		return err
 	}
@@ -192,14 +184,9 @@ func (a *app) named(ctx context.Context, err error) error {
 
 // brokerConfig is the configuration of the broker for commands and workers.
 func brokerConfig(cfg *config.Config, name string) broker.Config {
-	mq := cfg.MessageQueue
-	return broker.Config{
-		URL: mq.URL, Login: cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
-		ManagementLogin: cfg.Login("message_queue.management_url"), ConnectionName: name, CloseTimeout: time.Second,
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
-		QuorumQueues: mq.RabbitMQ.Quorum(),
-	}
+	wire := broker.Configured(cfg, name)
+	wire.CloseTimeout = time.Second
+	return wire
 }
 
 // openManagement connects to the management API; nil if none is configured. The caller closes it.

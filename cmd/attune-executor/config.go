@@ -53,11 +53,9 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 		if len(entries) == 0 {
 			return
 		}
-		table(w, "", entries,
-			col("KEY", func(e *config.Entry) any { return e.Key }),
-			whole("VALUE", func(e *config.Entry) any { return dash(e.Value) }),
-			whole("SOURCE", func(e *config.Entry) any { return e.Source }),
-			col("NOTE", func(e *config.Entry) any { return e.Note }))
+		table(w, "", entries, "KEY, !VALUE, !SOURCE, NOTE", func(e *config.Entry) []any {
+			return []any{e.Key, dash(e.Value), e.Source, e.Note}
+		})
 	})
 }
 

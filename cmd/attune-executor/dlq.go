@@ -88,23 +88,23 @@ type deadLettersView struct {
 }
 
 func deadLettersPage(w *page, list *deadLettersView) {
-	columns := []column[monitor.LedgerEntry]{
-		col("ID", func(e *monitor.LedgerEntry) any { return e.ID }),
-		col("AGE", func(e *monitor.LedgerEntry) any { return age(list.At.Sub(e.At)) }),
-		col("WHAT", func(e *monitor.LedgerEntry) any { return e.What }),
-		col("REASON", func(e *monitor.LedgerEntry) any { return e.Reason }),
-		col("DECISION", func(e *monitor.LedgerEntry) any { return e.Decision }),
-		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
-		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
-		flexible("WORKER", func(e *monitor.LedgerEntry) any { return monitor.WorkerName(e.WorkerID, e.WorkerName) }),
-	}
-	verdict := func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }
-	if slices.ContainsFunc(list.List, func(e monitor.LedgerEntry) bool {
+	titles := "ID, AGE, WHAT, REASON, DECISION, EXECUTION, ~ACTION, ~WORKER"
+	open := slices.ContainsFunc(list.List, func(e monitor.LedgerEntry) bool {
 		return e.Verdict.Problem != "" || e.Verdict.Advice != "" && e.Verdict.Advice != monitor.AdviseNothing
-	}) { // else all are decided
-		columns = append(columns, col("VERDICT", verdict))
+	})
+	if open { // else all are decided
+		titles += ", VERDICT"
 	}
-	table(w, list.none(), list.List, columns...)
+	table(w, list.none(), list.List, titles, func(e *monitor.LedgerEntry) []any {
+		cells := []any{
+			e.ID, age(list.At.Sub(e.At)), e.What, e.Reason, e.Decision, idText(e.Execution), dash(e.ActionRef),
+			monitor.WorkerName(e.WorkerID, e.WorkerName),
+		}
+		if open {
+			cells = append(cells, cmp.Or(e.Verdict.Problem, e.Verdict.Advice))
+		}
+		return cells
+	})
 	w.more(list.Next, list.Bounded)
 }
 

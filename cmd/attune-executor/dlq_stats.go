@@ -171,31 +171,28 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 	if by == "hour" {
 		title = strings.ToUpper(s.Unit)
 	}
-	columns := []column[tally]{col(title, func(t *tally) any {
-		return phrase.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22)
-	})}
-	if by != "cause" {
-		columns = append(columns, col("LETTERS", func(t *tally) any { return t.DeadLetters }),
-			col("OPEN", func(t *tally) any { return t.Open }))
+	titles := title + map[string]string{
+		"reason": ", LETTERS, OPEN, NEWEST, ~DECIDED", "cause": ", LOST, MEAN AGE, NEWEST, ~OUTCOME",
+	}[by]
+	if none == "" {
+		titles += ", LETTERS, OPEN, LOST, MEAN AGE, NEWEST, ~DECIDED, ~OUTCOME"
 	}
-	if by != "reason" {
-		columns = append(columns, col("LOST", func(t *tally) any { return t.Lost }),
-			col("MEAN AGE", func(t *tally) any {
-				if t.MeanAge == nil {
-					return "-"
-				}
-				return age(*t.MeanAge)
-			}))
-	}
-	columns = append(columns, col("NEWEST", func(t *tally) any { return age(s.At.Sub(t.Newest)) }))
-	if by != "cause" {
-		columns = append(columns,
-			flexible("DECIDED", func(t *tally) any { return parts(t.Decisions, monitor.DecisionOpen) }))
-	}
-	if by != "reason" {
-		columns = append(columns, flexible("OUTCOME", func(t *tally) any { return parts(t.Outcomes, "") }))
-	}
-	table(w, cmp.Or(none, "nothing died and no work was lost")+" in the last "+age(s.Window), tallies, columns...)
+	none = cmp.Or(none, "nothing died and no work was lost") + " in the last " + age(s.Window)
+	table(w, none, tallies, titles, func(t *tally) []any {
+		mean := "-"
+		if t.MeanAge != nil {
+			mean = age(*t.MeanAge)
+		}
+		name, newest := phrase.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22), age(s.At.Sub(t.Newest))
+		decided, outcome := parts(t.Decisions, monitor.DecisionOpen), parts(t.Outcomes, "")
+		switch by {
+		case "reason":
+			return []any{name, t.DeadLetters, t.Open, newest, decided}
+		case "cause":
+			return []any{name, t.Lost, mean, newest, outcome}
+		}
+		return []any{name, t.DeadLetters, t.Open, t.Lost, mean, newest, decided, outcome}
+	})
 }
 
 // parts writes counts by name, the largest first.

@@ -123,7 +123,6 @@ func TestAPlanIsConfirmed(t *testing.T) {
 
 // `dlq take` fails if messages have left the queue since its plan, and its receipt counts them.
 func TestATakeOfLostMessagesFails(t *testing.T) {
-	t.Parallel()
 	vhost, database := testkit.VHost(t), testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	queue := "/api/queues/" + url.PathEscape(testkit.VHostName(t, vhost)) + "/" + monitor.DeadLetterQueue
@@ -171,7 +170,6 @@ func TestATakeOfLostMessagesFails(t *testing.T) {
 
 // `dlq take` takes messages in parts, and lists the matching ones at the end.
 func TestMessagesAreTakenByCommand(t *testing.T) {
-	t.Parallel()
 	vhostURL, database := testkit.VHost(t), testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	vhost := url.PathEscape(testkit.VHostName(t, vhostURL))

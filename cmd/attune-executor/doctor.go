@@ -59,10 +59,10 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 		return err
 	}
 	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
-	st, err := prepareStore(ctx, cfg, store.Config{
-		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorTimeout), MaxConnections: 6,
-		ApplicationName: cmd.CommandPath(), ReadOnly: true,
-	}, quiet)
+	want := store.Configured(cfg, cmd.CommandPath())
+	want.ConnectTimeout = min(want.ConnectTimeout, doctorTimeout)
+	want.MaxConnections, want.ReadOnly = 6, true
+	st, err := prepareStore(ctx, cfg, want, quiet)
 	if err != nil {
 		return err
 	}

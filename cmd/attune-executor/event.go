@@ -50,27 +50,19 @@ func newEventCommand(a *app) *cobra.Command {
 }
 
 func eventsPage(w *page, list *monitor.EventPage) {
-	matched := func(value func(one *monitor.Event) any) func(one *monitor.Event) any {
-		return func(one *monitor.Event) any {
-			if one.Matched == nil {
-				return "-"
-			}
-			return value(one)
-		}
-	}
-	table(w, "no event matches", list.List,
-		col("ID", func(one *monitor.Event) any { return one.ID }),
-		col("TRIGGER", func(one *monitor.Event) any { return one.TriggerRef }),
-		col("AGE", func(one *monitor.Event) any { return short(list.At.Sub(one.Created)) }),
-		col("RULES", matched(func(one *monitor.Event) any { return one.Compared })),
-		col("FIRED", matched(func(one *monitor.Event) any {
+	table(w, "no event matches", list.List, "ID, TRIGGER, AGE, RULES, FIRED, TOOK, NOTE", func(one *monitor.Event) []any {
+		compared, fired := "-", "-"
+		if one.Matched != nil {
+			compared, fired = fmt.Sprint(one.Compared), fmt.Sprint(one.Fired)
 			if one.Disabled > 0 {
-				return fmt.Sprintf("%d (%d without execution)", one.Fired, one.Disabled)
+				fired += fmt.Sprintf(" (%d without execution)", one.Disabled)
 			}
-			return one.Fired
-		})),
-		col("TOOK", func(one *monitor.Event) any { return spanText(&one.Created, one.Matched) }),
-		col("NOTE", func(one *monitor.Event) any { return dash(eventNote(one)) }))
+		}
+		return []any{
+			one.ID, one.TriggerRef, short(list.At.Sub(one.Created)), compared, fired,
+			spanText(&one.Created, one.Matched), dash(eventNote(one)),
+		}
+	})
 	w.more(list.Next, list.Bounded)
 }
 
@@ -103,27 +95,17 @@ func eventPage(w *page, d *monitor.EventDetail) {
 	if len(d.Payload) > 0 {
 		w.text("payload\n" + indent(pretty(d.Payload)))
 	}
-	table(w, "the trigger has no rules", d.Rules,
-		col("RULE", func(one *monitor.RuleVerdict) any { return one.RuleRef }),
-		col("VERDICT", func(one *monitor.RuleVerdict) any {
-			if one.Verdict == monitor.VerdictDisabled {
-				return "fired, no execution" // the status of its enforcement reads as that of the rule
-			}
-			return one.Verdict
-		}),
-		col("ENFORCEMENT", func(one *monitor.RuleVerdict) any {
-			if one.Enforcement == nil {
-				return "-"
-			}
-			return one.Enforcement.ID
-		}),
-		col("EXECUTION", func(one *monitor.RuleVerdict) any {
-			if one.Enforcement == nil || one.Enforcement.Execution == 0 {
-				return "-"
-			}
-			return one.Enforcement.Execution
-		}),
-		col("WHY", func(one *monitor.RuleVerdict) any { return one.Why }))
+	const titles = "RULE, VERDICT, ENFORCEMENT, EXECUTION, WHY"
+	table(w, "the trigger has no rules", d.Rules, titles, func(one *monitor.RuleVerdict) []any {
+		verdict, enforcement, execution := one.Verdict, "-", "-"
+		if verdict == monitor.VerdictDisabled {
+			verdict = "fired, no execution" // the status of its enforcement reads as that of the rule
+		}
+		if one.Enforcement != nil {
+			enforcement, execution = fmt.Sprint(one.Enforcement.ID), idOrDash(one.Enforcement.Execution)
+		}
+		return []any{one.RuleRef, verdict, enforcement, execution, one.Why}
+	})
 	if d.More && len(d.Rules) > 0 {
 		w.row("the trigger has more rules")
 	}
@@ -392,19 +374,12 @@ func newEnforcementCommand(a *app) *cobra.Command {
 }
 
 func enforcementsPage(w *page, list *monitor.EnforcementPage) {
-	table(w, "no enforcement matches", list.List,
-		col("ID", func(one *monitor.Enforcement) any { return one.ID }),
-		col("RULE", func(one *monitor.Enforcement) any { return one.RuleRef }),
-		col("EVENT", func(one *monitor.Enforcement) any { return one.Event }),
-		col("STATUS", func(one *monitor.Enforcement) any { return one.Status }),
-		col("AGE", func(one *monitor.Enforcement) any { return short(list.At.Sub(one.Created)) }),
-		col("EXECUTION", func(one *monitor.Enforcement) any {
-			if one.Execution == 0 {
-				return "-"
-			}
-			return fmt.Sprintf("%d %s", one.Execution, one.ExecutionStatus)
-		}),
-		col("NOTE", func(one *monitor.Enforcement) any { return dash(one.Error) }))
+	const titles = "ID, RULE, EVENT, STATUS, AGE, EXECUTION, NOTE"
+	table(w, "no enforcement matches", list.List, titles, func(one *monitor.Enforcement) []any {
+		execution := strings.TrimSpace(idOrDash(one.Execution) + " " + one.ExecutionStatus)
+		age := short(list.At.Sub(one.Created))
+		return []any{one.ID, one.RuleRef, one.Event, one.Status, age, execution, dash(one.Error)}
+	})
 	w.more(list.Next, list.Bounded)
 }
 
@@ -464,17 +439,13 @@ func newRuleCommand(a *app) *cobra.Command {
 
 func rulesPage(w *page, list *monitor.RulePage, none string) {
 	table(w, none, list.List,
-		col("RULE", func(one *monitor.Rule) any { return one.Ref }),
-		col("TRIGGER", func(one *monitor.Rule) any { return one.TriggerRef }),
-		col("ACTION", func(one *monitor.Rule) any { return one.ActionRef }),
-		col("ENABLED", func(one *monitor.Rule) any { return yesNo(one.Enabled) }),
-		col("LAST FIRED", func(one *monitor.Rule) any { return lastFired(one, list.At) }),
-		col("FIRED", func(one *monitor.Rule) any { return firings(one) }),
-		col("NO EXECUTION", func(one *monitor.Rule) any { return one.Disabled }),
-		col("NOTE", func(one *monitor.Rule) any { return dash(one.Note) }))
-	if list.Next != "" {
-		w.row("more: --cursor " + list.Next)
-	}
+		"RULE, TRIGGER, ACTION, ENABLED, LAST FIRED, FIRED, NO EXECUTION, NOTE", func(one *monitor.Rule) []any {
+			return []any{
+				one.Ref, one.TriggerRef, one.ActionRef, yesNo(one.Enabled), lastFired(one, list.At), firings(one),
+				one.Disabled, dash(one.Note),
+			}
+		})
+	w.more(list.Next, false)
 }
 
 func lastFired(one *monitor.Rule, at time.Time) string {

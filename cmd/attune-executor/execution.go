@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
@@ -76,15 +75,13 @@ func newExecutionListCommand(a *app) *cobra.Command {
 }
 
 func executionsPage(w *page, list *monitor.Executions) {
-	table(w, "", list.List,
-		col("ID", func(e *monitor.Execution) any { return e.ID }),
-		col("ACTION", func(e *monitor.Execution) any { return e.ActionRef }),
-		col("STATUS", func(e *monitor.Execution) any { return e.Status }),
-		col("WORKER", func(e *monitor.Execution) any { return monitor.WorkerName(e.WorkerID, e.WorkerName) }),
-		col("TRY", func(e *monitor.Execution) any { return e.Try() }),
-		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
-		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
-		col("REASON", func(e *monitor.Execution) any { return e.Why() }))
+	const titles = "ID, ACTION, STATUS, WORKER, TRY, AGE, TOOK, REASON"
+	table(w, "", list.List, titles, func(e *monitor.Execution) []any {
+		return []any{
+			e.ID, e.ActionRef, e.Status, monitor.WorkerName(e.WorkerID, e.WorkerName), e.Try(),
+			short(list.At.Sub(e.Created)), spanText(e.StartedAt, e.FinishedAt), e.Why(),
+		}
+	})
 	if list.Bounded {
 		w.rowf("searched %d of about %d: --cursor %d goes on", list.Looked, list.Looked+list.Left, list.Next)
 		return
@@ -183,15 +180,6 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 	return text
 }
 
-// retryPolicy is the retry policy of an engine with this configuration.
-func retryPolicy(cfg *config.Config) retrypolicy.Config {
-	r := cfg.Executor.Retry
-	return retrypolicy.Config{
-		Enabled: r.Enabled, BaseDelay: r.BaseDelay, Multiplier: r.Multiplier, MaxDelay: r.MaxDelay, Jitter: r.Jitter,
-		Unstarted: r.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(r.HonourActionMaxRetries),
-	}
-}
-
 // unsuccessful reports whether an engine may repeat an execution with this status.
 func unsuccessful(status lifecycle.Status) bool {
 	return status.Terminal() && !status.Succeeded() && status != lifecycle.StatusCancelled
@@ -237,7 +225,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 	if h.self.RepeatedBy != nil || !unsuccessful(lifecycle.Status(e.Status)) {
 		return view, nil
 	}
-	next, err := c.monitor().NextRetry(ctx, id, retryPolicy(c.cfg))
+	next, err := c.monitor().NextRetry(ctx, id, retrypolicy.Configured(c.cfg.Executor.Retry))
 	if err == nil {
 		h.expected, h.NotRepeated = next.Expected, next.Why
 	}
@@ -285,18 +273,14 @@ func (h history) table(w *page, now time.Time) {
 		return
 	}
 	w.text("\nattempts")
-	table(w, "", h.Attempts,
-		col("  #", func(a *monitor.Attempt) any { return fmt.Sprintf("  %d", a.Number) }),
-		col("ID", func(a *monitor.Attempt) any { return a.ID }),
-		col("STATUS", func(a *monitor.Attempt) any {
-			if a.Due != nil {
-				return "due in " + short(a.Due.Sub(now))
-			}
-			return a.Status
-		}),
-		col("WHY", func(a *monitor.Attempt) any { return dash(a.Reason) }),
-		col("WORKER", func(a *monitor.Attempt) any { return monitor.WorkerName(a.WorkerID, a.WorkerName) }),
-		col("REQUESTED", func(a *monitor.Attempt) any { return short(now.Sub(a.Created)) + " ago" }),
-		col("RAN", func(a *monitor.Attempt) any { return spanText(a.StartedAt, a.FinishedAt) }),
-		col("ERROR", func(a *monitor.Attempt) any { return dash(a.Error) }))
+	table(w, "", h.Attempts, "  #, ID, STATUS, WHY, WORKER, REQUESTED, RAN, ERROR", func(a *monitor.Attempt) []any {
+		status := any(a.Status)
+		if a.Due != nil {
+			status = "due in " + short(a.Due.Sub(now))
+		}
+		return []any{
+			fmt.Sprintf("  %d", a.Number), a.ID, status, dash(a.Reason), monitor.WorkerName(a.WorkerID, a.WorkerName),
+			short(now.Sub(a.Created)) + " ago", spanText(a.StartedAt, a.FinishedAt), dash(a.Error),
+		}
+	})
 }

@@ -237,12 +237,9 @@ func (o *operator) choose(kind act.Kind, filter monitor.ExecutionFilter, how act
 }
 
 func groupTable(w *page, groups []chosenGroup) {
-	table(w, "", groups,
-		col("COUNT", func(g *chosenGroup) any { return g.Count }),
-		col("ACTION", func(g *chosenGroup) any { return g.Action }),
-		col("STATUS", func(g *chosenGroup) any { return g.Status }),
-		col("FIRST", func(g *chosenGroup) any { return g.First }),
-		col("LAST", func(g *chosenGroup) any { return g.Last }))
+	table(w, "", groups, "COUNT, ACTION, STATUS, FIRST, LAST", func(g *chosenGroup) []any {
+		return []any{g.Count, g.Action, g.Status, g.First, g.Last}
+	})
 }
 
 func statusWords() []string {

@@ -51,7 +51,6 @@ func (c *crowded) cancelled(tenant string) int {
 
 // A parameter selects 300 of 1,000 queued executions, which are cancelled and retried.
 func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
-	t.Parallel()
 	c := crowd(t)
 	code, out, errs := c.run("execution", "list", "--status", "requested", "-p", "tenant=T7", "--limit", "400")
 	require.Zero(t, code, errs)
@@ -87,7 +86,6 @@ func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 
 // A clear of one customer leaves the other executions in their queue.
 func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
-	t.Parallel()
 	c := crowd(t)
 	code, out, errs := c.run("queue", "clear", "shop.bill", "-p", "tenant=t7", "--dry-run")
 	require.Zero(t, code, errs)
@@ -124,7 +122,6 @@ func TestSelectingFlagsAreChecked(t *testing.T) {
 
 // A parameter moves 300 of 1,000 waiting executions to the front, and --undo puts them back.
 func TestExecutionsOfOneCustomerGoFirst(t *testing.T) {
-	t.Parallel()
 	c := crowd(t)
 	first := func() int { // of the 300 that are served first
 		return testkit.Count(t, c.store, `select count(*) from (select execution_id from execution_admission_entry

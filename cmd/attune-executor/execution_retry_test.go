@@ -139,12 +139,13 @@ func TestTheHistoryOfAnExecution(t *testing.T) {
 
 func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
+	policy := retrypolicy.Configured(config.Default().Executor.Retry)
 	require.Equal(t, retrypolicy.Config{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
 		ActionRetries: retrypolicy.ByOrigin,
-	}, retryPolicy(config.Default()))
+	}, policy)
 	for _, status := range lifecycle.Statuses {
-		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
+		verdict := policy.Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
 		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}
 }

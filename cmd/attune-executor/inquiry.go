@@ -96,12 +96,7 @@ func (c *client) listInquiries(filter monitor.InquiryFilter, cursor string) erro
 	list.Faults = nil // --refused lists them
 	return c.show(list, func(w *page) {
 		inquiriesPage(w, list)
-		switch {
-		case list.Bounded:
-			w.row("the search stopped at its bound; more may match: --cursor " + list.Next + " goes on")
-		case list.Next != "":
-			w.row("more: --cursor " + list.Next)
-		}
+		w.more(list.Next, list.Bounded)
 	})
 }
 
@@ -116,11 +111,10 @@ func (c *client) listRefused([]string) error {
 		Faults []monitor.InquiryFault `json:"refused"`
 	}{list.At, notNil(list.Faults)}
 	return c.show(view, func(w *page) {
-		table(w, "every question could be asked", view.Faults,
-			col("EXECUTION", func(f *monitor.InquiryFault) any { return f.Execution }),
-			col("ACTION", func(f *monitor.InquiryFault) any { return f.ActionRef }),
-			col("AGE", func(f *monitor.InquiryFault) any { return short(view.At.Sub(f.At)) }),
-			col("WHY", func(f *monitor.InquiryFault) any { return f.Reason }))
+		const titles = "EXECUTION, ACTION, AGE, WHY"
+		table(w, "every question could be asked", view.Faults, titles, func(f *monitor.InquiryFault) []any {
+			return []any{f.Execution, f.ActionRef, short(view.At.Sub(f.At)), f.Reason}
+		})
 	})
 }
 
@@ -133,23 +127,21 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 	case open && list.Filter.Execution == 0 && list.Filter.AssignedTo+list.Filter.Action == "":
 		none = "no inquiry waits for an answer"
 	}
-	columns := []column[monitor.Inquiry]{
-		col("ID", func(one *monitor.Inquiry) any { return one.ID }),
-		col("STATUS", func(one *monitor.Inquiry) any { return one.Status }),
-		col("AGE", func(one *monitor.Inquiry) any { return age(one.Age) }),
-		col("LEFT", leftText),
-		col("FOR", func(one *monitor.Inquiry) any { return one.For() }),
-		flexible("ASKED BY", func(one *monitor.Inquiry) any { return one.AskedBy() }),
-		flexible("QUESTION", func(one *monitor.Inquiry) any { return one.Prompt }),
-	}
+	titles := "ID, STATUS, AGE, LEFT, FOR, ~ASKED BY, ~QUESTION"
 	if open {
-		columns = slices.Delete(columns, 1, 2)
+		titles = strings.Replace(titles, "STATUS, ", "", 1)
 	}
-	table(w, none, list.List, columns...)
+	table(w, none, list.List, titles, func(one *monitor.Inquiry) []any {
+		cells := []any{one.ID, one.Status, age(one.Age), leftText(one), one.For(), one.AskedBy(), one.Prompt}
+		if open {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		return cells
+	})
 }
 
 // leftText is the time left for an answer.
-func leftText(one *monitor.Inquiry) any {
+func leftText(one *monitor.Inquiry) string {
 	switch {
 	case !one.Open():
 		return "-"

@@ -20,11 +20,12 @@ type itemKind[T, D any] struct {
 	name, plural, example string
 	short                 string // default "Show " and the plural
 	// make says how to create the first item.
-	make    string
-	read    func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
-	columns []column[T]
-	show    func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
-	detail  func(w *page, one *D)
+	make   string
+	read   func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
+	titles string
+	cells  func(one *T) []any
+	show   func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
+	detail func(w *page, one *D)
 }
 
 func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Command) *cobra.Command {
@@ -40,9 +41,9 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 		if pack != "" {
 			none = fmt.Sprintf("no %s matches; without --pack all are listed", kind.name)
 		}
-		table(w, none, list.List, kind.columns...)
-		if list.Next != "" && len(list.List) > 0 {
-			w.row("more: --cursor " + list.Next)
+		table(w, none, list.List, kind.titles, kind.cells)
+		if len(list.List) > 0 {
+			w.more(list.Next, false)
 		}
 	})
 	only := "only items of this pack"
@@ -87,15 +88,9 @@ func newPackCommand(a *app) *cobra.Command {
 		name: "pack", plural: "packs", example: "core",
 		make: "write a folder with a pack.yaml, and apply it: `attune-executor apply FOLDER`",
 		read: (*monitor.Monitor).Packs, show: (*monitor.Monitor).Pack, detail: packPage,
-		columns: []column[monitor.PackItem]{
-			col("PACK", func(p *monitor.PackItem) any { return p.Ref }),
-			col("LABEL", func(p *monitor.PackItem) any { return p.Label }),
-			col("VERSION", func(p *monitor.PackItem) any { return p.Version }),
-			col("ACTIONS", func(p *monitor.PackItem) any { return p.Actions }),
-			col("TRIGGERS", func(p *monitor.PackItem) any { return p.Triggers }),
-			col("RULES", func(p *monitor.PackItem) any { return p.Rules }),
-			col("POLICIES", func(p *monitor.PackItem) any { return p.Policies }),
-			col("FROM", func(p *monitor.PackItem) any { return from(&p.Item) }),
+		titles: "PACK, LABEL, VERSION, ACTIONS, TRIGGERS, RULES, POLICIES, FROM",
+		cells: func(p *monitor.PackItem) []any {
+			return []any{p.Ref, p.Label, p.Version, p.Actions, p.Triggers, p.Rules, p.Policies, from(&p.Item)}
 		},
 	})
 }
@@ -105,18 +100,13 @@ func newActionCommand(a *app) *cobra.Command {
 		name: "action", plural: "actions", example: "core.echo",
 		make: "write one below actions/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
 		read: (*monitor.Monitor).Actions, show: (*monitor.Monitor).Action, detail: actionPage,
-		columns: []column[monitor.ActionItem]{
-			col("ACTION", func(one *monitor.ActionItem) any { return one.Ref }),
-			col("PACK", func(one *monitor.ActionItem) any { return one.PackRef }),
-			col("LABEL", func(one *monitor.ActionItem) any { return one.Label }),
-			col("RUNS", func(one *monitor.ActionItem) any { return runs(one) }),
-			col("LIMIT", func(one *monitor.ActionItem) any {
-				if one.Threshold == 0 {
-					return "-"
-				}
-				return fmt.Sprintf("%d at once", one.Threshold)
-			}),
-			col("FROM", func(one *monitor.ActionItem) any { return from(&one.Item) }),
+		titles: "ACTION, PACK, LABEL, RUNS, LIMIT, FROM",
+		cells: func(one *monitor.ActionItem) []any {
+			limit := "-"
+			if one.Threshold != 0 {
+				limit = fmt.Sprintf("%d at once", one.Threshold)
+			}
+			return []any{one.Ref, one.PackRef, one.Label, runs(one), limit, from(&one.Item)}
 		},
 	})
 }
@@ -133,13 +123,9 @@ func newTriggerCommand(a *app) *cobra.Command {
 		name: "trigger", plural: "triggers", example: "shop.order_placed",
 		make: "write one below triggers/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
 		read: (*monitor.Monitor).Triggers, show: (*monitor.Monitor).Trigger, detail: triggerPage,
-		columns: []column[monitor.TriggerItem]{
-			col("TRIGGER", func(one *monitor.TriggerItem) any { return one.Ref }),
-			col("PACK", func(one *monitor.TriggerItem) any { return dash(one.PackRef) }),
-			col("LABEL", func(one *monitor.TriggerItem) any { return one.Label }),
-			col("ENABLED", func(one *monitor.TriggerItem) any { return yesNo(one.Enabled) }),
-			col("RULES", func(one *monitor.TriggerItem) any { return one.Rules }),
-			col("FROM", func(one *monitor.TriggerItem) any { return from(&one.Item) }),
+		titles: "TRIGGER, PACK, LABEL, ENABLED, RULES, FROM",
+		cells: func(one *monitor.TriggerItem) []any {
+			return []any{one.Ref, dash(one.PackRef), one.Label, yesNo(one.Enabled), one.Rules, from(&one.Item)}
 		},
 	})
 }
@@ -257,18 +243,13 @@ func newPolicyCommand(a *app) *cobra.Command {
 		make: "describe one in a file, `ref: core.limit`, `action: core.sleep`, `threshold: 2`, " +
 			"and run `attune-executor apply FILE`",
 		read: (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyPage,
-		columns: []column[monitor.PolicyItem]{
-			col("POLICY", func(p *monitor.PolicyItem) any { return p.Ref }),
-			col("PACK", func(p *monitor.PolicyItem) any { return dash(p.PackRef) }),
-			col("ABOUT", func(p *monitor.PolicyItem) any { return policyScope(p) }),
-			col("LIMIT", func(p *monitor.PolicyItem) any { return p.Limit }),
-			col("IN FORCE", func(p *monitor.PolicyItem) any {
-				if p.NewerRef != "" {
-					return "no, " + p.NewerRef + " is newer"
-				}
-				return "yes"
-			}),
-			col("FROM", func(p *monitor.PolicyItem) any { return from(&p.Item) }),
+		titles: "POLICY, PACK, ABOUT, LIMIT, IN FORCE, FROM",
+		cells: func(p *monitor.PolicyItem) []any {
+			force := "yes"
+			if p.NewerRef != "" {
+				force = "no, " + p.NewerRef + " is newer"
+			}
+			return []any{p.Ref, dash(p.PackRef), policyScope(p), p.Limit, force, from(&p.Item)}
 		},
 	}, newPolicyDeleteCommand(a))
 }
@@ -325,13 +306,9 @@ func policyPage(w *page, p *monitor.PolicyDetail) {
 		return
 	}
 	w.row()
-	table(w, "", p.Queues,
-		col("QUEUE", func(q *monitor.Queue) any { return q.ActionRef }),
-		col("GROUP", func(q *monitor.Queue) any { return dash(q.Group) }),
-		col("STATE", func(q *monitor.Queue) any { return q.State() }),
-		col("HOLD A SLOT", func(q *monitor.Queue) any { return q.Active }),
-		col("WAIT", func(q *monitor.Queue) any { return q.Queued }),
-		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, p.At) }))
+	table(w, "", p.Queues, "QUEUE, GROUP, STATE, HOLD A SLOT, WAIT, OLDEST", func(q *monitor.Queue) []any {
+		return []any{q.ActionRef, dash(q.Group), q.State(), q.Active, q.Queued, ageText(q.Oldest, p.At)}
+	})
 	if p.MoreQueues {
 		w.row("more queues: `attune-executor queue list` shows them")
 	}

@@ -217,10 +217,9 @@ func (a *app) migrateStatus(cmd *cobra.Command, opts migrations.Options, cfg *co
 	}
 	out := report(state, state.Files)
 	return a.write(cmd, out, func(w *page) {
-		table(w, "", out.Files,
-			col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
-			col("NAME", func(f *migrationState) any { return f.Name }),
-			col("APPLIED", func(f *migrationState) any { return strings.TrimSpace(yesNo(f.Applied) + " " + f.At) }))
+		table(w, "", out.Files, "VERSION, NAME, APPLIED", func(f *migrationState) []any {
+			return []any{fmt.Sprintf("%04d", f.Version), f.Name, strings.TrimSpace(yesNo(f.Applied) + " " + f.At)}
+		})
 		w.rowf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest)
 	})
 }
@@ -270,11 +269,9 @@ func migrationPage(w *page, out migrationReport) {
 		w.rowf("nothing to do: schema %s is at version %d", out.Schema, out.Version)
 		return
 	}
-	table(w, "", out.Files,
-		col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
-		col("NAME", func(f *migrationState) any { return f.Name }),
-		col("UNDER LOAD", func(f *migrationState) any { return f.Safety }),
-		col("WHY", func(f *migrationState) any { return f.Why }))
+	table(w, "", out.Files, "VERSION, NAME, UNDER LOAD, WHY", func(f *migrationState) []any {
+		return []any{fmt.Sprintf("%04d", f.Version), f.Name, f.Safety, f.Why}
+	})
 }
 
 const withoutWorkQueues = "without-work-queues"
@@ -442,8 +439,9 @@ func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Conf
 }
 
 func migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
-	return prepareStore(cmd.Context(), cfg, store.Config{MaxConnections: 2, ApplicationName: cmd.CommandPath()},
-		slog.New(slog.DiscardHandler))
+	want := store.Configured(cfg, cmd.CommandPath())
+	want.MaxConnections = 2
+	return prepareStore(cmd.Context(), cfg, want, nil)
 }
 
 // migrateCheckDown exits 0 when down would succeed and 3 when it would be refused.
@@ -482,22 +480,18 @@ func printSurvey(w *page, s *handback.Survey) {
 		w.row("the other executor understands everything that is there")
 		return
 	}
-	table(w, "", s.Items,
-		col("NOT UNDERSTOOD", func(item *handback.Item) any { return item.Kind }),
-		col("COUNT", func(item *handback.Item) any { return item.Count }),
-		col("IDS", func(item *handback.Item) any {
-			ids := make([]string, 0, len(item.IDs)+1)
-			for i, id := range item.IDs {
-				text := strconv.FormatInt(id, 10)
-				if i < len(item.Notes) && item.Notes[i] != "" {
-					text += " (" + item.Notes[i] + ")"
-				}
-				ids = append(ids, text)
+	table(w, "", s.Items, "NOT UNDERSTOOD, COUNT, IDS, THEN", func(item *handback.Item) []any {
+		ids := make([]string, 0, len(item.IDs)+1)
+		for i, id := range item.IDs {
+			text := strconv.FormatInt(id, 10)
+			if i < len(item.Notes) && item.Notes[i] != "" {
+				text += " (" + item.Notes[i] + ")"
 			}
-			if int64(len(item.IDs)) < item.Count {
-				ids = append(ids, "…")
-			}
-			return strings.Join(ids, ", ")
-		}),
-		col("THEN", func(item *handback.Item) any { return item.Then }))
+			ids = append(ids, text)
+		}
+		if int64(len(item.IDs)) < item.Count {
+			ids = append(ids, "…")
+		}
+		return []any{item.Kind, item.Count, strings.Join(ids, ", "), item.Then}
+	})
 }

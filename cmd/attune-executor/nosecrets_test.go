@@ -35,7 +35,6 @@ const planted = "planted-s3cret"
 // TestNoSecretOfTheConfigurationIsWritten runs an engine, a worker and commands at the most talkative level, with right
 // and wrong passwords, keys and tokens, and searches all that they write.
 func TestNoSecretOfTheConfigurationIsWritten(t *testing.T) {
-	t.Parallel()
 	database, amqp := withPlanted(t, testkit.Database(t)), brokerLogin(t, testkit.VHost(t))
 	management := withPlanted(t, testkit.ManagementURL(t)) // a wrong password
 	right := "right " + planted

@@ -2,15 +2,13 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/yamldoc"
@@ -36,14 +34,20 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
-		text, err := encodeJSON(value, "  ")
+		text, err := jsonvalue.Indented(value)
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(out, phrase.JSON(text)+"\n")
 		return err
 	case "yaml":
-		return writeYAML(out, value)
+		text, err := yamldoc.Write(value)
+		if err != nil {
+			return err
+		}
+		// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
+		_, err = io.WriteString(out, phrase.JSON(text))
+		return err
 	default:
 		var cells strings.Builder
 		if err := table(&cells); err != nil {
@@ -65,28 +69,6 @@ func (a *app) ascii() bool {
 }
 
 var asciiSigns = strings.NewReplacer("✓", "+", "✗", "x", "▲", "!", "→", "->", "…", "...", "·", "-")
-
-// writeYAML writes the names and the order of JSON.
-func writeYAML(out io.Writer, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	document, err := yamldoc.Nodes(text)
-	if err != nil {
-		return err
-	}
-	yamldoc.Block(document)
-	var written strings.Builder
-	encoder := yaml.NewEncoder(&written)
-	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
-		return err
-	}
-	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
-	_, err = io.WriteString(out, phrase.JSON(written.String()))
-	return err
-}
 
 // page is the text of a command. It only collects, so adding to it never fails; app.write aligns
 // the cells of its rows.
@@ -141,13 +123,13 @@ func (p *page) facts(facts [][2]string) {
 	}
 }
 
-// more says how a list of the newest goes on.
-func (p *page) more(next int64, bounded bool) {
+// more says how a list goes on, by an id or a ref.
+func (p *page) more(next any, bounded bool) {
 	switch {
 	case bounded:
-		p.rowf("the search stopped at its bound; more may match: --cursor %d goes on", next)
-	case next != 0:
-		p.rowf("more: --cursor %d", next)
+		p.rowf("the search stopped at its bound; more may match: --cursor %v goes on", next)
+	case next != int64(0) && next != "":
+		p.rowf("more: --cursor %v", next)
 	}
 }
 
@@ -161,62 +143,46 @@ func (a *app) write(cmd *cobra.Command, value any, text func(w *page)) error {
 	})
 }
 
-// column is one column of a table.
-type column[T any] struct {
-	title    string
-	value    func(one *T) any
-	flexible bool
-	whole    bool
-}
+// tableWidth is the width of a table with flexible columns.
+const tableWidth = 80
 
-func col[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value}
-}
-
-// whole makes a column whose texts are never cut.
-func whole[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value, whole: true}
-}
-
-// flexible makes a column whose texts are cut if the table is wider than tableWidth. Flexible
-// columns come last.
-func flexible[T any](title string, value func(one *T) any) column[T] {
-	return column[T]{title: title, value: value, flexible: true}
-}
-
-// table writes a list with a line for each item; none is the text of an empty list.
-func table[T any](p *page, none string, list []T, columns ...column[T]) {
+// table writes a list with a line for each item; none is the text of an empty list. The titles are divided by commas.
+// Texts below a title with ! are never cut. Those below one with ~, which come last, are cut if the table is wider than
+// tableWidth.
+func table[T any](p *page, none string, list []T, titles string, cells func(one *T) []any) {
 	if len(list) == 0 && none != "" {
 		p.row(none)
 		return
 	}
-	lines := make([][]string, len(list)+1)
-	for _, c := range columns {
-		lines[0] = append(lines[0], c.title)
-		for i := range list {
-			lines[i+1] = append(lines[i+1], clean(fmt.Sprint(c.value(&list[i]))))
-		}
+	names := strings.Split(titles, ", ")
+	lines := [][]string{make([]string, len(names))}
+	for i, name := range names {
+		lines[0][i] = strings.TrimLeft(name, "!~")
 	}
-	fit(lines, columns)
+	for i := range list {
+		var line []string
+		for _, cell := range cells(&list[i]) {
+			line = append(line, clean(fmt.Sprint(cell)))
+		}
+		lines = append(lines, line)
+	}
+	fit(lines, names)
 	for _, line := range lines {
 		p.text(strings.Join(line, "\t"))
 	}
 }
 
-// tableWidth is the width of a table with flexible columns.
-const tableWidth = 80
-
 // fit cuts the flexible columns to tableWidth, and the others but the last to widestCell.
-func fit[T any](lines [][]string, columns []column[T]) {
-	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
-	for i, c := range columns {
+func fit(lines [][]string, names []string) {
+	widest, left, flexible := make([]int, len(names)), tableWidth-2*(len(names)-1), []int(nil)
+	for i, name := range names {
 		for _, line := range lines {
-			if !c.whole && i < len(columns)-1 {
+			if name[0] != '!' && i < len(names)-1 {
 				line[i] = phrase.CutMiddle(line[i], widestCell)
 			}
 			widest[i] = max(widest[i], phrase.Width(line[i]))
 		}
-		if c.flexible {
+		if name[0] == '~' {
 			flexible = append(flexible, i)
 		} else {
 			left -= widest[i]
@@ -244,14 +210,4 @@ func (p *page) details(lines [][2]string, pieces ...any) {
 			p.text(fmt.Sprintf("%s\n%s", pieces[i], indent(pretty(raw))))
 		}
 	}
-}
-
-// encodeJSON encodes a value without HTML escapes.
-func encodeJSON(value any, indent string) (string, error) {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
-	err := encoder.Encode(value)
-	return strings.TrimSuffix(text.String(), "\n"), err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -86,22 +87,13 @@ func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 	if filter.Text != "" || filter.Paused || filter.Blocked {
 		none = "none of " + phrase.Plural(list.Totals.Queues, "queue", "queues") + " matches"
 	}
-	table(w, none, list.List,
-		col("ID", func(q *monitor.Queue) any { return q.ID }),
-		col("QUEUE", func(q *monitor.Queue) any { return q.Name() }),
-		col("QUEUED", func(q *monitor.Queue) any { return q.Queued }),
-		col("HIGH", func(q *monitor.Queue) any { return q.QueuedHigh }),
-		col("LOW", func(q *monitor.Queue) any { return q.QueuedLow }),
-		col("ACTIVE", func(q *monitor.Queue) any { return q.Active }),
-		col("LIMIT", func(q *monitor.Queue) any {
-			if q.Limit == nil {
-				return "none"
-			}
-			return *q.Limit
-		}),
-		col("FROM", func(q *monitor.Queue) any { return dash(q.LimitFrom.String()) }),
-		col("HEAD", func(q *monitor.Queue) any { return ageText(q.Oldest, list.At) }),
-		col("STATE", func(q *monitor.Queue) any { return q.State() }))
+	titles := "ID, QUEUE, QUEUED, HIGH, LOW, ACTIVE, LIMIT, FROM, HEAD, STATE"
+	table(w, none, list.List, titles, func(q *monitor.Queue) []any {
+		return []any{
+			q.ID, q.Name(), q.Queued, q.QueuedHigh, q.QueuedLow, q.Active, cmp.Or(opt(q.Limit), "none"),
+			dash(q.LimitFrom.String()), ageText(q.Oldest, list.At), q.State(),
+		}
+	})
 	if list.More {
 		w.row("more: raise --limit")
 	}
@@ -109,17 +101,13 @@ func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 		return
 	}
 	w.text("\nlimits that queues share")
-	table(w, "", list.Scopes,
-		col("ID", func(s *monitor.Scope) any { return s.ID }),
-		col("LIMIT", func(s *monitor.Scope) any { return s.Name }),
-		col("POLICY", func(s *monitor.Scope) any { return dash(s.PolicyRef) }),
-		col("STATE", func(s *monitor.Scope) any {
-			if s.Kind == string(policy.SharedRate) {
-				return fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), s.State(list.At))
-			}
-			return s.State(list.At)
-		}),
-		col("BLOCKED QUEUES", func(s *monitor.Scope) any { return countText(s.Blocking) }))
+	table(w, "", list.Scopes, "ID, LIMIT, POLICY, STATE, BLOCKED QUEUES", func(s *monitor.Scope) []any {
+		state := s.State(list.At)
+		if s.Kind == string(policy.SharedRate) {
+			state = fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), state)
+		}
+		return []any{s.ID, s.Name, dash(s.PolicyRef), state, countText(s.Blocking)}
+	})
 }
 
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {

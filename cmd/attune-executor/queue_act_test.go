@@ -12,7 +12,6 @@ import (
 
 // Without a broker the action is done, and the note says that an engine publishes its messages.
 func TestQueueActionsWithoutABroker(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	action := testkit.Action(t, st, "pk.alone")

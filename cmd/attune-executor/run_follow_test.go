@@ -61,7 +61,6 @@ func (f *follower) repeat(ctx context.Context, id int64, delay time.Duration) (i
 
 // The wait ends at once with an end that the policy does not repeat.
 func TestAnEndWithoutRetryIsTheLast(t *testing.T) {
-	t.Parallel()
 	f := newFollower(t, 0)
 	ctx := testkit.Context(t)
 	for _, status := range lifecycle.TerminalStatuses {
@@ -76,7 +75,6 @@ func TestAnEndWithoutRetryIsTheLast(t *testing.T) {
 
 // The wait continues with each retry that the engine requests, also with a delay.
 func TestAWaitFollowsRetries(t *testing.T) {
-	t.Parallel()
 	f := newFollower(t, 2)
 	ctx := testkit.Context(t)
 	first := f.execution(t, lifecycle.StatusFailed)
@@ -105,7 +103,6 @@ func TestAWaitFollowsRetries(t *testing.T) {
 }
 
 func TestAWaitForARetryEndsWithItsCaller(t *testing.T) {
-	t.Parallel()
 	f := newFollower(t, 2)
 	id := f.execution(t, lifecycle.StatusFailed)
 	// On a slow machine the end itself is not read in time, so the timeout is doubled until it is.

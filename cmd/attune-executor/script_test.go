@@ -207,7 +207,6 @@ func condition(name string) (bool, error) {
 // TestServerScripts runs testdata/server/*.txtar, each with a database and a virtual
 // host of its own.
 func TestServerScripts(t *testing.T) {
-	t.Parallel()
 	serverScripts(t, serverFiles(t), func(t *testing.T, env *testscript.Env) error {
 		setProgram(t, env)
 		return nil

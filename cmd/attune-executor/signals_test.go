@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/lab/testkit"
@@ -192,10 +191,7 @@ func TestSignalsAndLostLogsLoseNoExecution(t *testing.T) {
 		require.Contains(t, workers[i].output.String(), c.writes)
 	}
 	testkit.Eventually(t, func() bool { return count("completed") == len(cases) }, testkit.TestTimeout, "all complete")
-	rows, err := st.Pool().Query(ctx, `SELECT substring(result::text from 'SigIgn:[^0-9]*([0-9a-f]+)') FROM execution`)
-	require.NoError(t, err)
-	masks, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	masks := testkit.Column[string](t, st.Pool(), `SELECT substring(result::text from 'SigIgn:[^0-9]*([0-9a-f]+)') FROM execution`)
 	require.Len(t, masks, len(cases))
 	for _, mask := range masks {
 		ignored, err := strconv.ParseUint(mask, 16, 64)

@@ -82,7 +82,7 @@ func (p *places) doctor(check string) string {
 func (p *places) readiness() (ready, log string) {
 	t, ctx := p.t, testkit.Context(p.t)
 	var lines bytes.Buffer
-	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 1}, nil)
+	st, err := store.Open(ctx, store.Configured(p.cfg, "states"), nil)
 	require.NoError(t, err)
 	defer st.Close()
 	logger, err := (&app{stderr: &lines, logFormat: "text"}).logger("warn")
@@ -111,7 +111,7 @@ func (p *places) readyOf(address string) func() string {
 // dashboard is the overview of the dashboard.
 func (p *places) dashboard() string {
 	ctx := testkit.Context(p.t)
-	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 2, ReadOnly: true}, nil)
+	st, err := store.Open(ctx, store.Configured(p.cfg, "states"), nil)
 	require.NoError(p.t, err)
 	defer st.Close()
 	management, vhost, err := openManagement(p.cfg, 5*time.Second)
@@ -213,7 +213,6 @@ func TestEveryPlaceSaysTheSameAboutAStandby(t *testing.T) {
 
 // A database that is not UTF-8 is refused by migrate, and named by doctor with the same sentence.
 func TestADatabaseOfAnotherEncodingIsNamed(t *testing.T) {
-	t.Parallel()
 	at, err := url.Parse(testkit.EmptyDatabase(t))
 	require.NoError(t, err)
 	name := strings.TrimPrefix(at.Path, "/") + "_latin"
@@ -233,7 +232,6 @@ func TestADatabaseOfAnotherEncodingIsNamed(t *testing.T) {
 
 // Defaults that an administrator gave the role change nothing: sessions have their own.
 func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
-	t.Parallel()
 	own, amqp := testkit.OwnDatabase(t), testkit.VHost(t)
 	st := testkit.OpenStore(t, own)
 	testkit.Action(t, st, "pk.a")
@@ -259,7 +257,6 @@ func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
 
 // A reader of an address that demands a primary connects, and still cannot write.
 func TestTargetSessionAttrsTakesAReader(t *testing.T) {
-	t.Parallel()
 	at := testkit.Database(t)
 	st := testkit.OpenStore(t, at+map[bool]string{true: "&", false: "?"}[strings.Contains(at, "?")]+
 		"target_session_attrs=read-write", func(c *store.Config) { c.ReadOnly = true })
@@ -530,7 +527,6 @@ func (full) Write([]byte) (int, error) {
 
 // A receipt that cannot be written goes to standard error, and no server is blamed.
 func TestAReceiptIsNotLostWithTheOutput(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	testkit.Action(t, testkit.OpenStore(t, database), "pk.a")
 	environ := []string{"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t)}

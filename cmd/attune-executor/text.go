@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 )
@@ -24,7 +25,7 @@ func pretty(text []byte) string {
 	if !json.Valid(text) || decoder.Decode(&value) != nil {
 		return clean(string(text))
 	}
-	out, err := encodeJSON(value, "  ")
+	out, err := jsonvalue.Indented(value)
 	if err != nil {
 		return clean(string(text))
 	}
@@ -51,6 +52,13 @@ func short(d time.Duration) string {
 func age(d time.Duration) string { return phrase.Short(d) }
 
 func idText(id *int64) string { return dash(opt(id)) }
+
+func idOrDash(id int64) string {
+	if id == 0 {
+		return "-"
+	}
+	return fmt.Sprint(id)
+}
 
 func countText(c monitor.Count) string {
 	if c.AtLeast {

@@ -93,10 +93,10 @@ func (a *app) worker(cmd *cobra.Command, metrics string, replace bool, adjust fu
 		return err
 	}
 	logger = withNames(logger, cfg)
-	st, err := openStore(cmd.Context(), cfg, store.Config{
-		MaxConnections: cfg.Database.MaxConnections, ApplicationName: "attune-executor worker", HotPath: true,
-		MinConnections: cfg.Database.MinConnections,
-	}, logger)
+	want := store.Configured(cfg, "attune-executor worker")
+	want.MaxConnections, want.MinConnections = cfg.Database.MaxConnections, cfg.Database.MinConnections
+	want.HotPath = true
+	st, err := openStore(cmd.Context(), cfg, want, logger)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 // The readiness of a worker names failed checks, and metrics are served in any state.
 func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	registry := telemetry.NewRegistry()
 	worker.NewMetrics(registry)

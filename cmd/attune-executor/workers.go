@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -44,10 +45,7 @@ type workersView struct {
 }
 
 // MarshalJSON encodes the list alone.
-func (v workersView) MarshalJSON() ([]byte, error) {
-	text, err := encodeJSON(v.views, "")
-	return []byte(text), err
-}
+func (v workersView) MarshalJSON() ([]byte, error) { return jsonvalue.Encode(v.views) }
 
 func (c *client) workers([]string) (workersView, error) {
 	all, err := c.monitor().Workers(c.cmd.Context())
@@ -76,15 +74,11 @@ func noWorker(which string) error {
 }
 
 func workersPage(w *page, all workersView) {
-	table(w, "", all.views,
-		col("ID", func(v *workerView) any { return v.ID }),
-		col("WORKER", func(v *workerView) any { return v.Name }),
-		col("HEALTH", func(v *workerView) any { return v.Health }),
-		col("HEARTBEAT", func(v *workerView) any { return v.age() }),
-		col("SLOTS", func(v *workerView) any { return v.load() }),
-		col("QUEUE", func(v *workerView) any { return v.queue() }),
-		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
-		col("NOTE", func(v *workerView) any { return dash(v.Note(v.seen)) }))
+	table(w, "", all.views, "ID, WORKER, HEALTH, HEARTBEAT, SLOTS, QUEUE, RUNTIMES, NOTE", func(v *workerView) []any {
+		return []any{
+			v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), dash(v.Note(v.seen)),
+		}
+	})
 	if all.More {
 		w.row("there are more workers than this list holds")
 	}

@@ -44,25 +44,22 @@ func newWorkflowListCommand(a *app) *cobra.Command {
 }
 
 func workflowsPage(w *page, list *monitor.Workflows) {
-	table(w, "no workflow matches", list.List,
-		col("ID", func(one *monitor.Workflow) any { return one.Execution }),
-		col("ACTION", func(one *monitor.Workflow) any { return one.ActionRef }),
-		col("STATUS", func(one *monitor.Workflow) any { return one.State() }),
-		col("TASKS", func(one *monitor.Workflow) any { return tasksText(one) }),
-		col("AGE", func(one *monitor.Workflow) any { return short(list.At.Sub(one.Created)) }),
-		col("TOOK", func(one *monitor.Workflow) any { return spanText(one.StartedAt, one.FinishedAt) }),
-		col("NOW", func(one *monitor.Workflow) any {
-			now := strings.Join(one.Current, ", ")
-			switch {
-			case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
-				now = "paused: " + one.PauseReason
-			case one.PausedAbove != 0:
-				now = fmt.Sprintf("paused with workflow %d", one.PausedAbove)
-			case one.Error != "":
-				now = one.Error
-			}
-			return dash(phrase.CutMiddle(now, 60))
-		}))
+	const titles = "ID, ACTION, STATUS, TASKS, AGE, TOOK, NOW"
+	table(w, "no workflow matches", list.List, titles, func(one *monitor.Workflow) []any {
+		now := strings.Join(one.Current, ", ")
+		switch {
+		case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
+			now = "paused: " + one.PauseReason
+		case one.PausedAbove != 0:
+			now = fmt.Sprintf("paused with workflow %d", one.PausedAbove)
+		case one.Error != "":
+			now = one.Error
+		}
+		return []any{
+			one.Execution, one.ActionRef, one.State(), tasksText(one), short(list.At.Sub(one.Created)),
+			spanText(one.StartedAt, one.FinishedAt), dash(phrase.CutMiddle(now, 60)),
+		}
+	})
 	w.more(list.Next, list.Bounded)
 }
 

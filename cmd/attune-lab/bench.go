@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/lab/measure"
 )
@@ -61,14 +56,22 @@ func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.cpu != "" {
-		stop, err := profileCPU(o.cpu)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	stop, err := measure.ProfileCPU(o.cpu)
+	if err != nil {
+		return err
 	}
-	return a.bench(cmd, o, profiles)
+	defer stop()
+	var all benchReport
+	cfg := devstack.Config{Dir: o.dir, Durable: true}
+	err = a.onServers(cmd, cfg, "warn", func(ctx context.Context, stack *devstack.Stack) (err error) {
+		note := func(format string, args ...any) { cmd.PrintErrf(format+"\n", args...) }
+		all.WholeSystem, err = measure.All(ctx, profiles, stack, note)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(cmd, all, func(w io.Writer) { measure.Print(w, all.WholeSystem) })
 }
 
 func (o benchOptions) profiles(cmd *cobra.Command) ([]measure.Config, error) {
@@ -101,49 +104,7 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]measure.Config, error) {
 	return profiles, nil
 }
 
-func profileCPU(path string) (stop func(), err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("create the profile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, fmt.Errorf("start the profile: %w", err)
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = file.Close() // a profile that cannot be closed cannot be read either
-	}, nil
-}
-
 // benchReport is the output of `bench`.
 type benchReport struct {
 	WholeSystem []measure.Report `json:"whole_system"`
-}
-
-func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []measure.Config) (err error) {
-	logger, err := a.logger("warn")
-	if err != nil {
-		return err
-	}
-	ctx, stop := supervise.Interruptible(cmd.Context())
-	defer stop()
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: o.dir, Durable: true, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start the servers: %w", err)
-	}
-	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
-	servers := measure.Servers{
-		DatabaseURL: stack.DatabaseURL(), Schema: "attune", AMQPURL: stack.AMQPURL(),
-		ManagementURL: stack.ManagementURL(),
-	}
-	var all benchReport
-	for _, p := range profiles {
-		cmd.PrintErrf("measuring %s: %s\n", p.Profile, phrase.Plural(p.Executions, "execution", "executions"))
-		report, err := measure.Run(ctx, p, servers, logger)
-		if err != nil {
-			return fmt.Errorf("measure %q: %w", p.Profile, err)
-		}
-		all.WholeSystem = append(all.WholeSystem, report)
-	}
-	return a.print(cmd, all, func(w io.Writer) { measure.Print(w, all.WholeSystem) })
 }

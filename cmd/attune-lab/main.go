@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +15,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/yamldoc"
+	"github.com/attune-go/attune/lab/devstack"
 )
 
 func main() {
@@ -124,6 +124,18 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 	return telemetry.NewLogger(a.stderr, level, "auto")
 }
 
+// onServers runs a command on private servers, which it starts and removes.
+func (a *app) onServers(cmd *cobra.Command, cfg devstack.Config, level string,
+	run func(ctx context.Context, stack *devstack.Stack) error,
+) (err error) {
+	if cfg.Logger, err = a.logger(level); err != nil {
+		return err
+	}
+	ctx, stop := supervise.Interruptible(cmd.Context())
+	defer stop()
+	return devstack.With(ctx, cfg, func(stack *devstack.Stack) error { return run(ctx, stack) })
+}
+
 // beside is the path of a program in the folder of this one.
 func beside(name string) (string, error) {
 	self, err := os.Executable()
@@ -139,36 +151,23 @@ func beside(name string) (string, error) {
 
 // print writes a value in the format of -o; table writes the text format, with tabs between cells.
 func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer)) error {
-	var out strings.Builder
+	var text string
+	var err error
 	switch a.output {
 	case "table":
+		var out strings.Builder
 		table(&out)
 		_, err := io.WriteString(cmd.OutOrStdout(), phrase.Align(out.String()))
 		return err
 	case "json":
-		encoder := json.NewEncoder(&out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(value); err != nil {
-			return err
-		}
-	case "yaml": // with the names and the order of JSON
-		text, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		document, err := yamldoc.Nodes(text)
-		if err != nil {
-			return err
-		}
-		yamldoc.Block(document)
-		encoder := yaml.NewEncoder(&out)
-		encoder.SetIndent(2)
-		if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
-			return err
-		}
+		text, err = jsonvalue.Indented(value)
+		text += "\n"
+	case "yaml":
+		text, err = yamldoc.Write(value)
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), phrase.JSON(out.String()))
+	if err == nil {
+		_, err = io.WriteString(cmd.OutOrStdout(), phrase.JSON(text))
+	}
 	return err
 }
 

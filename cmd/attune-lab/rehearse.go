@@ -15,7 +15,6 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/lab/installation/rehearsal"
 	"github.com/attune-go/attune/lab/installation/sample"
@@ -69,22 +68,24 @@ type rehearsed struct {
 	Outcomes          []rehearsal.Outcome `json:"outcomes"`
 }
 
-func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
-	logger, err := a.logger("error")
-	if err != nil {
-		return err
-	}
-	ctx, stop := supervise.Interruptible(cmd.Context())
-	defer stop()
+// rehearseOn runs a rehearsal on private servers.
+func (a *app) rehearseOn(
+	cmd *cobra.Command, dir string, run func(ctx context.Context, cfg rehearsal.Config) error,
+) error {
+	return a.onServers(cmd, devstack.Config{Dir: dir}, "error", func(ctx context.Context, stack *devstack.Stack) error {
+		return run(ctx, rehearsal.Config{
+			DatabaseURL: stack.DatabaseURL(), AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
+			Out: cmd.ErrOrStderr(), Logger: stack.Logger(),
+		})
+	})
+}
+
+func (a *app) rehearse(cmd *cobra.Command, dir string) error {
 	cmd.PrintErrf("starting a private PostgreSQL and RabbitMQ in %s\n", dir)
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start the servers: %w", err)
-	}
-	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
-	report, err := rehearsal.Run(ctx, rehearsal.Config{
-		DatabaseURL: stack.DatabaseURL(), AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
-		Out: cmd.ErrOrStderr(), Logger: logger,
+	var report rehearsal.Report
+	err := a.rehearseOn(cmd, dir, func(ctx context.Context, cfg rehearsal.Config) (err error) {
+		report, err = rehearsal.Run(ctx, cfg)
+		return err
 	})
 	out := rehearsed{
 		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(),
@@ -115,30 +116,20 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 }
 
 // rehearseCopy rehearses the adoption with a copy of the installation at from.
-func (a *app) rehearseCopy(cmd *cobra.Command, dir, from, schema string, newest int) (err error) {
+func (a *app) rehearseCopy(cmd *cobra.Command, dir, from, schema string, newest int) error {
 	if problem := config.AddressProblem(from, "postgresql", "postgres"); problem != "" {
 		return usageErrorf("--from %s", problem)
 	}
-	logger, err := a.logger("error")
-	if err != nil {
-		return err
-	}
-	ctx, stop := supervise.Interruptible(cmd.Context())
-	defer stop()
-	if err := sample.Check(ctx, sample.Config{From: from, Schema: schema}); err != nil {
+	if err := sample.Check(cmd.Context(), sample.Config{From: from, Schema: schema}); err != nil {
 		return copyError(from, err)
 	}
 	address := config.MaskURL(from)
 	cmd.PrintErrf("starting a private PostgreSQL and RabbitMQ in %s; %s is only read\n", dir, address)
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start the servers: %w", err)
-	}
-	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
-	report, err := rehearsal.RunCopy(ctx, rehearsal.CopyConfig{
-		From: from, Schema: schema, Newest: newest,
-		DatabaseURL: stack.DatabaseURL(), AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
-		Out: cmd.ErrOrStderr(), Logger: logger,
+	var report rehearsal.CopyReport
+	err := a.rehearseOn(cmd, dir, func(ctx context.Context, cfg rehearsal.Config) (err error) {
+		cfg.Schema = schema
+		report, err = rehearsal.RunCopy(ctx, rehearsal.CopyConfig{Config: cfg, From: from, Newest: newest})
+		return err
 	})
 	var different *rehearsal.DifferentError
 	if err != nil && !errors.As(err, &different) {

@@ -128,7 +128,6 @@ func (x *terminal) hides(text string) {
 }
 
 func TestAWorkerIsCordonedByKeys(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
@@ -159,7 +158,6 @@ func TestAWorkerIsCordonedByKeys(t *testing.T) {
 }
 
 func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	worker := testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
@@ -188,7 +186,6 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 }
 
 func TestAQuestionIsAnsweredByKeys(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.ask"),
@@ -215,7 +212,6 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 }
 
 func TestReadOnlyActsOnNothing(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })

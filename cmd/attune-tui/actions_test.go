@@ -14,7 +14,6 @@ import (
 // TestActionsByKeysReachTheWorker acts on queues, executions and workers from one dashboard. It checks every action in
 // the database and at the worker.
 func TestActionsByKeysReachTheWorker(t *testing.T) {
-	t.Parallel()
 	i := install(t)
 	action := testkit.Action(t, i.store, "demo.hold")
 	testkit.Policy(t, i.store, action, 1)

@@ -70,17 +70,12 @@ func stateFolder(name string) string {
 }
 
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
-	mq := cfg.MessageQueue
-	if mq.URL == "" {
+	if cfg.MessageQueue.URL == "" {
 		return nil, errNoBroker
 	}
-	link := broker.New(broker.Config{
-		URL: mq.URL, Login: cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
-		ManagementLogin: cfg.Login("message_queue.management_url"), ConnectionName: "attune-tui acts",
-		CloseTimeout: time.Second,
-		DialTimeout:  mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		QuorumQueues: mq.RabbitMQ.Quorum(),
-	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
+	wire := broker.Configured(cfg, "attune-tui acts")
+	wire.CloseTimeout = time.Second
+	link := broker.New(wire, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
 	dialCtx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
 	if err := link.Start(dialCtx); err != nil {

@@ -34,7 +34,6 @@ func TestTheClipboardIsSetInOneWrite(t *testing.T) {
 
 // Copies arrive in the buffer of a real terminal, exports in files that only their owner can read.
 func TestCopiesAndExportsArrive(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-a")

@@ -15,7 +15,6 @@ import (
 // TestTwoDashboardsActOnOneQueue confirms two plans that were made before either ran. Both limits are applied, in
 // turn, and the second pause reports that the queue was paused already.
 func TestTwoDashboardsActOnOneQueue(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.State(t, st, testkit.Action(t, st, "demo.sleep"), 1, func(r *testkit.StateRow) { r.Active = 1 })
@@ -61,7 +60,6 @@ func TestTwoDashboardsActOnOneQueue(t *testing.T) {
 // TestTwoDashboardsTakeOneQueue takes the same messages from both at once: each message becomes one row, and the other
 // operator sees the name of the first.
 func TestTwoDashboardsTakeOneQueue(t *testing.T) {
-	t.Parallel()
 	u := withoutHandler(t)
 	u.addDeadLetters(40)
 	two := []*terminal{u.open(), u.open()}

@@ -23,7 +23,6 @@ func (x *terminal) agrees(n int) {
 // TestTheBrokerIsCutAmidATake cuts the broker while a page is written. The receipt agrees with the ledger and the
 // queue, and a second take gets the rest.
 func TestTheBrokerIsCutAmidATake(t *testing.T) {
-	t.Parallel()
 	const deadLetters, gated = 400, 225
 	u := withoutHandler(t)
 	for i := range deadLetters {

@@ -118,7 +118,6 @@ const waiting = `select count(*) from dead_letter where decision is null`
 // TestDeadLettersAreTakenAndActedUponByKeys checks the queues and the ledger after every act: messages are taken, put
 // back, taken again, sent elsewhere and discarded.
 func TestDeadLettersAreTakenAndActedUponByKeys(t *testing.T) {
-	t.Parallel()
 	u := withoutHandler(t)
 	u.addDeadLetters(6)
 	x := u.open()
@@ -165,7 +164,6 @@ func TestDeadLettersAreTakenAndActedUponByKeys(t *testing.T) {
 
 // TestTheBrokerPurgesByKey purges a large queue after the typed words, and finds the counts in the audit.
 func TestTheBrokerPurgesByKey(t *testing.T) {
-	t.Parallel()
 	u := withoutHandler(t)
 	const many = triage.PurgeOffered + 1
 	for range many {

@@ -12,7 +12,6 @@ import (
 
 // TestAQueueIsPausedWhileTheWindowChanges resizes the terminal below an open dialog. The action runs once.
 func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.State(t, st, testkit.Action(t, st, "demo.sleep"), 4, func(r *testkit.StateRow) { r.Active = 1 })
@@ -36,7 +35,6 @@ func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
 
 // A killed dashboard has not run the open plan, leaves no session, and the next one works in its terminal.
 func TestAKilledDashboardLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })

@@ -80,7 +80,6 @@ func (x *terminal) reads(pattern string) []int {
 // TestAStoppedRunIsContinued stops a run after the step under way, while the window changes and new rows arrive. The
 // other rows stay marked, and the same action again retries them.
 func TestAStoppedRunIsContinued(t *testing.T) {
-	t.Parallel()
 	url, st, action := failedExecutions(t)
 	x := openTerminal(t, url, "--view", "executions", "--refresh", "500ms")
 	x.plansAll(manyFailed)
@@ -146,7 +145,6 @@ func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 // After a dashboard was killed in the middle of a run, completed steps are recorded and no others run. The next
 // dashboard retries the rest and restores the terminal.
 func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
-	t.Parallel()
 	url, st, _ := failedExecutions(t)
 	x := openTerminal(t, url, "--view", "executions")
 	x.shows("demo.sleep")

@@ -197,7 +197,6 @@ func TestContextsAreListedWithoutTheirSecrets(t *testing.T) {
 }
 
 func TestAContextIsShownByItsName(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-b")
 	secret := filepath.Join(t.TempDir(), "db")
@@ -218,7 +217,6 @@ func TestAContextIsShownByItsName(t *testing.T) {
 }
 
 func TestKeysAndBookmarksOfTheOperatorWork(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-c")
 	file := settingsFile(t,

@@ -20,7 +20,6 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/worker/process"
@@ -178,22 +177,14 @@ func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), er
 		closeBroker()
 		st.Close()
 	}
-	return alerting.NewReader(monitor.New(monitor.Config{
-		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(),
-		QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
-		SilentReplicas: cfg.Retention.SilentReplicas,
-		ActionRetries:  retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
-	}, deps), cfg.Alerts, nil), closeAll, nil
+	return alerting.NewReader(monitor.New(monitor.Configured(cfg), deps), cfg.Alerts, nil), closeAll, nil
 }
 
 func storeConfig(cfg *config.Config) store.Config {
-	return store.Config{
-		URL: cfg.Database.URL, Login: cfg.Login("database.url"), Schema: cfg.Database.Schema, MaxConnections: poolSize,
-		ConnectTimeout:  connectTimeout,
-		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true,
-		StatementTimeout: statementTimeout,
-	}
+	reads := store.Configured(cfg, "attune-tui")
+	reads.MaxConnections, reads.ReadOnly = poolSize, true
+	reads.ConnectTimeout, reads.StatementTimeout = connectTimeout, statementTimeout
+	return reads
 }
 
 // live runs the dashboard until the operator quits. Acts that still run are stopped after their current step and

@@ -123,7 +123,6 @@ func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 
 // A viewer sees every view.
 func TestSnapshotOfRealServers(t *testing.T) {
-	t.Parallel()
 	viewer := testkit.NewLogin(t, roles.Viewer, testkit.Database(t), testkit.VHost(t))
 	environ := []string{
 		"ATTUNE__DATABASE__URL=" + viewer.DatabaseURL, "ATTUNE__MESSAGE_QUEUE__URL=" + viewer.AMQPURL,

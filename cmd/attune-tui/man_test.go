@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/lab/manual"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -28,6 +28,7 @@ func TestTheManualPageIsThatOfTheProgram(t *testing.T) {
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, wholePage(), string(page), "run the test with -update")
+	testkit.Formats(t, path)
 }
 
 func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
@@ -39,19 +40,6 @@ func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
 	for _, b := range keymap.BuiltIn.All() {
 		require.Contains(t, page, manual.Escape(b.Help))
 	}
-}
-
-// TestManReadsThePage formats the page with all warnings of groff.
-func TestManReadsThePage(t *testing.T) {
-	t.Parallel()
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("there is no groff to read the page with")
-	}
-	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z",
-		filepath.Join("..", "..", "docs", "man", "attune-tui.1")).CombinedOutput()
-	require.NoError(t, err)
-	require.Empty(t, string(out))
 }
 
 // wholePage is the manual page, with the flags and keys of the program.

@@ -225,7 +225,6 @@ func TestMarkedWorkflowsAreControlledByKeys(t *testing.T) {
 // TestATaskIsRetriedAndATreeCancelledByKeys retries a task after its workflow has continued, and cancels all running
 // executions of the tree.
 func TestATaskIsRetriedAndATreeCancelledByKeys(t *testing.T) {
-	t.Parallel()
 	i := install(t)
 	i.flow("shop.deliver")
 	i.request("shop.deliver", 1)
@@ -251,7 +250,6 @@ func TestATaskIsRetriedAndATreeCancelledByKeys(t *testing.T) {
 }
 
 func TestCountersThatAreWrongAreRepairedByKeys(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.State(t, st, testkit.Action(t, st, "demo.sleep"), 4, func(r *testkit.StateRow) { r.Active = 3 })
@@ -266,7 +264,6 @@ func TestCountersThatAreWrongAreRepairedByKeys(t *testing.T) {
 
 // TestAWorkerThatIsGoneIsForgottenByKeys checks the worker's row and its queues.
 func TestAWorkerThatIsGoneIsForgottenByKeys(t *testing.T) {
-	t.Parallel()
 	i := install(t)
 	gone := testkit.StartFakeWorker(t,
 		testkit.FakeWorkerConfig{AMQPURL: i.amqp, DatabaseURL: i.database, Name: "worker-b"})

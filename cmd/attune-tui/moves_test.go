@@ -13,7 +13,6 @@ import (
 
 // TestWaitingExecutionsGoFirstByKeys moves one waiting execution and marked ones, and undoes it.
 func TestWaitingExecutionsGoFirstByKeys(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	action := testkit.Action(t, st, "demo.sleep")

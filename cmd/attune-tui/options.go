@@ -191,10 +191,7 @@ func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 	if cfg.MessageQueue.ManagementURL == "" {
 		return nil, func() {}, nil
 	}
-	client, vhost, err := broker.OpenManagement(broker.Config{
-		URL: cfg.MessageQueue.URL, ManagementURL: cfg.MessageQueue.ManagementURL,
-		ManagementLogin: cfg.Login("message_queue.management_url"),
-	}, managementTimeout)
+	client, vhost, err := broker.OpenManagement(broker.Configured(cfg, ""), managementTimeout)
 	if err != nil {
 		return nil, nil, err
 	}

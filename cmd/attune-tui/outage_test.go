@@ -39,7 +39,6 @@ func behindLinks(t *testing.T, address string) *linked {
 // TestADashboardSurvivesOutages begins without servers. Old data stays on the screen, marked. Acting is refused with
 // the reason while the database is down, and works again afterwards.
 func TestADashboardSurvivesOutages(t *testing.T) {
-	t.Parallel()
 	address := testkit.Database(t)
 	st := testkit.OpenStore(t, address)
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
@@ -82,7 +81,6 @@ func TestADashboardSurvivesOutages(t *testing.T) {
 
 // Keys work while polls hang on open connections without an answer.
 func TestHangingServersDelayNoKey(t *testing.T) {
-	t.Parallel()
 	address := testkit.Database(t)
 	testkit.Worker(t, testkit.OpenStore(t, address), "worker-a")
 	x := behindLinks(t, address)

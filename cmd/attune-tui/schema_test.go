@@ -10,7 +10,6 @@ import (
 
 // A schema that is too old or too new is one line, before the dashboard shows errors of missing tables.
 func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
-	t.Parallel()
 	address := testkit.Database(t)
 	st := testkit.OpenStore(t, address)
 	environ := []string{

@@ -18,7 +18,6 @@ import (
 
 // The program writes a line for each change to a pipe, and exits with 0 after an interrupt.
 func TestPlainWritesEveryChangeToAPipe(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-p", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })

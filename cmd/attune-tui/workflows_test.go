@@ -14,7 +14,6 @@ import (
 
 // TestAWorkflowIsControlledByKeys pauses a workflow between two tasks, resumes, cancels and retries it.
 func TestAWorkflowIsControlledByKeys(t *testing.T) {
-	t.Parallel()
 	i := install(t)
 	i.flow("shop.deliver")
 	id := i.request("shop.deliver", 1)[0]
@@ -51,7 +50,6 @@ func TestAWorkflowIsControlledByKeys(t *testing.T) {
 // TestDeadLettersOfTheLedgerAreActedUponByKeys requeues one, whose retry completes, discards one, reopens it and
 // discards the rest.
 func TestDeadLettersOfTheLedgerAreActedUponByKeys(t *testing.T) {
-	t.Parallel()
 	i := install(t)
 	action := testkit.Action(t, i.store, "demo.hold")
 	for range 4 {

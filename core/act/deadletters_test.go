@@ -24,7 +24,6 @@ func (b *bundle) deadLetter(execution, worker int64) int64 {
 }
 
 func TestADeadLetterIsRequeuedOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.dead_letter")
 	failed := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.dead_letter"),
@@ -43,7 +42,6 @@ func TestADeadLetterIsRequeuedOnce(t *testing.T) {
 
 // TestTwoDeadLettersOfOneExecutionRepeatItOnce, and the plan says so.
 func TestTwoDeadLettersOfOneExecutionRepeatItOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.twins")
 	action := testkit.Action(t, b.store, "pk.twins")
@@ -63,7 +61,6 @@ func TestTwoDeadLettersOfOneExecutionRepeatItOnce(t *testing.T) {
 }
 
 func TestARequeueDecidesAgainWhetherItIsOfUse(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.late")
 	action := testkit.Action(t, b.store, "pk.late")
@@ -79,7 +76,6 @@ func TestARequeueDecidesAgainWhetherItIsOfUse(t *testing.T) {
 }
 
 func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.purge")
 	action := testkit.Action(t, b.store, "pk.purge")
@@ -106,7 +102,6 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 }
 
 func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.done")
 	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.done"), func(e *testkit.ExecutionRow) {
@@ -120,7 +115,6 @@ func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
 
 // A plan names dead letters without a useful requeue, and their alternative. Discarded ones are reopened.
 func TestAPlanForManyNamesTheAlternative(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.instead")
 	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.instead"), func(e *testkit.ExecutionRow) {
@@ -151,7 +145,6 @@ func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 // A plan for many leaves out dead letters that died again and again. One for only those needs a word, and so does one
 // for a single one.
 func TestAPlanForManyLeavesLoopsOut(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	add := func(deaths int) act.Target {
 		var id int64

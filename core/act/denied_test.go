@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/act"
@@ -176,12 +175,9 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 // content is a checksum of each table.
 func (b *bundle) content() map[string]string {
 	b.t.Helper()
-	rows, err := b.store.Pool().Query(b.t.Context(), `
+	tables := testkit.Column[string](b.t, b.store.Pool(), `
 		SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
 		AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
-	require.NoError(b.t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(b.t, err)
 	sums := map[string]string{}
 	for _, table := range tables {
 		var sum string
@@ -209,7 +205,6 @@ func withDeadLetters(t *testing.T) string {
 
 // A read-only login is refused each action in one line that names the role, and nothing changes.
 func TestEveryActionIsRefusedToAViewer(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
 	viewer, requests := b.by(roles.Viewer, roles.Viewer, amqp), b.requests()
@@ -250,7 +245,6 @@ func (b *bundle) refusal(o *act.Operator, request act.Request) string {
 
 // The role operator is enough for every action.
 func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
 	by, requests := b.by(roles.Operator, roles.Operator, amqp), b.requests()
@@ -270,7 +264,6 @@ func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
 
 // Where only the broker refuses, the reason is as short.
 func TestActionsOnQueuesAreRefusedByTheBroker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	by, requests := b.by(roles.Operator, roles.Viewer, withDeadLetters(t)), b.requests()
 	for _, kind := range []act.Kind{act.TakeDeadLetters, act.PurgeBroker, act.ForgetWorker} {

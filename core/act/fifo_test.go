@@ -14,7 +14,6 @@ import (
 
 // Retries join their queue in the order of the original requests, not in that of the dead letters or the marks.
 func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.fifo")
 	actions := []testkit.ActionRow{testkit.Action(t, b.store, "pk.one"), testkit.Action(t, b.store, "pk.two")}
@@ -38,7 +37,6 @@ func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing
 
 // Workflows begin anew in the order of their first requests, not in that of the marks.
 func TestMarkedWorkflowsBeginAnewInTheOrderOfTheirRequests(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var workflows []int64
 	var targets []act.Target

@@ -49,7 +49,6 @@ func words(lines []act.TextLine) string {
 
 // The plan says that a retry of a task does not reopen its workflow.
 func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.job")
 	row := func(status lifecycle.Status, parent *int64) act.Target {
@@ -69,7 +68,6 @@ func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
 }
 
 func TestManyAreRepeatedAsOnePlan(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	targets := b.ended(4)
 	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"),
@@ -103,7 +101,6 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 
 // Retries wait in a paused queue. Plans name the operator who paused it, for one row and for many.
 func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	targets := b.ended(31)
 	one := func() string { return words(b.plan(act.RetryExecution, targets[0]).Lines) }
@@ -125,7 +122,6 @@ func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
 }
 
 func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	targets := b.ended(12)
 	connected := func(name string) *act.Operator {
@@ -150,7 +146,6 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 }
 
 func TestManyAreCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, ids := b.waiting("demo.sleep", 4)
 	failed := b.ended(1)
@@ -178,7 +173,6 @@ func (p published) Published(int64, []outbox.Message) { p() }
 // Marked executions are withdrawn before running ones are stopped: none starts in a slot that the cancellation frees,
 // although workers obey and engines promote at once.
 func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, ids := b.waiting("demo.sleep", 16)
 	rounds := scheduler.New(scheduler.Config{},
@@ -208,7 +202,6 @@ func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
 
 // A cancellation that is stopped by hand leaves the marks of the executions that it did not reach, and these run on.
 func TestACancellationStoppedByHandLeavesTheOthersMarked(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("demo.sleep", 5)
 	worker := testkit.Worker(t, b.store, "w-2").ID
@@ -239,7 +232,6 @@ func TestACancellationStoppedByHandLeavesTheOthersMarked(t *testing.T) {
 }
 
 func TestManyWorkersAndQueues(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var workers []act.Target
 	for _, name := range []string{"w-1", "w-2"} {
@@ -269,7 +261,6 @@ func TestManyWorkersAndQueues(t *testing.T) {
 }
 
 func TestMoreThanFiftyNeedATypedWord(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
 	_, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Targets: make([]act.Target, 201)})
@@ -277,7 +268,6 @@ func TestMoreThanFiftyNeedATypedWord(t *testing.T) {
 }
 
 func TestManyStopAfterFailuresAndByHand(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	targets := b.ended(6)
 	plan := b.planMany(act.RetryExecution, targets)
@@ -299,7 +289,6 @@ func TestManyStopAfterFailuresAndByHand(t *testing.T) {
 }
 
 func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	one, two := b.workflow("shop.one"), b.workflow("shop.two")
 	b.run(b.plan(act.PauseWorkflow, act.Target{ID: two}))
@@ -321,7 +310,6 @@ func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 }
 
 func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, one := b.asking("pk.one", nil)
 	_, two := b.asking("pk.two", nil)

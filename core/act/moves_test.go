@@ -11,7 +11,6 @@ import (
 
 // Marked executions are moved by one act with one audit, and its undo puts them back.
 func TestMarkedExecutionsGoFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, ids := b.waiting("pk.front", 5)
 	line := func() (waiting []int64) {

@@ -121,7 +121,6 @@ func text(lines []act.TextLine) string {
 }
 
 func TestAQueueIsPausedAndResumed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.pause", 4)
 	target := b.queue(action).Target
@@ -142,7 +141,6 @@ func TestAQueueIsPausedAndResumed(t *testing.T) {
 }
 
 func TestALimitIsSetAndReset(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.limit", 3)
 	target := b.queue(action).Target
@@ -160,7 +158,6 @@ func TestALimitIsSetAndReset(t *testing.T) {
 }
 
 func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.clear", 53)
 	target := b.queue(action).Target
@@ -181,7 +178,6 @@ func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {
 }
 
 func TestAnInterruptedClearingCountsTheRest(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.stop", 4)
 	plan := b.plan(act.ClearQueue, b.queue(action).Target)
@@ -197,7 +193,6 @@ func TestAnInterruptedClearingCountsTheRest(t *testing.T) {
 }
 
 func TestQueuesAreRepaired(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.repair", 3)
 	target := b.queue(action).Target
@@ -213,7 +208,6 @@ func TestQueuesAreRepaired(t *testing.T) {
 }
 
 func TestExecutionsAreCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.cancel", 2)
 	worker := testkit.Worker(t, b.store, "pk.other")
@@ -241,7 +235,6 @@ func TestExecutionsAreCancelled(t *testing.T) {
 }
 
 func TestAnExecutionIsRetriedOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.retry", 1)
 	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed })
@@ -259,7 +252,6 @@ func TestAnExecutionIsRetriedOnce(t *testing.T) {
 }
 
 func TestAWorkerIsCordonedDrainedAndGivenWorkAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.worker")
 	testkit.Worker(t, b.store, "pk.second")
@@ -278,7 +270,6 @@ func TestAWorkerIsCordonedDrainedAndGivenWorkAgain(t *testing.T) {
 }
 
 func TestTheLastWorkerOfARuntimeAsksForItsName(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.only")
 	plan := b.plan(act.DrainWorker, act.Target{ID: worker.ID})
@@ -287,7 +278,6 @@ func TestTheLastWorkerOfARuntimeAsksForItsName(t *testing.T) {
 }
 
 func TestForgettingAWorkerNeedsTheBroker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	alive := testkit.Worker(t, b.store, "pk.alive")
 	require.Contains(t, b.plan(act.ForgetWorker, act.Target{ID: alive.ID}).Nothing, "it sends heartbeats")
@@ -301,7 +291,6 @@ func TestForgettingAWorkerNeedsTheBroker(t *testing.T) {
 }
 
 func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
-	t.Parallel()
 	url := testkit.VHost(t)
 	var b *bundle
 	b = setup(t, func(c *act.Config) {
@@ -323,7 +312,6 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 }
 
 func TestMissingTargetsAreOneSentence(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	plan, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
 	require.NoError(t, err)

@@ -44,7 +44,6 @@ func (b *bundle) child(of int64, status lifecycle.Status, settled bool) int64 {
 }
 
 func TestAWorkflowIsPausedAndResumed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.workflow("shop.deliver")
 	plan := b.plan(act.PauseWorkflow, act.Target{ID: id})
@@ -69,7 +68,6 @@ func TestAWorkflowIsPausedAndResumed(t *testing.T) {
 }
 
 func TestAWorkflowIsCancelledAndRetried(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.workflow("shop.deliver")
 	require.Contains(t, b.plan(act.RetryWorkflow, act.Target{ID: id}).Nothing, "it has not ended")
@@ -88,7 +86,6 @@ func TestAWorkflowIsCancelledAndRetried(t *testing.T) {
 
 // The effect of a retried task depends on whether its workflow has continued.
 func TestARetryOfATaskNamesItsEffectOnTheWorkflow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	waits, goneOn := b.workflow("shop.waits"), b.workflow("shop.gone_on")
 	open, heard := b.child(waits, lifecycle.StatusFailed, false), b.child(goneOn, lifecycle.StatusFailed, true)
@@ -112,7 +109,6 @@ func (b *bundle) asking(ref string, assigned any) (execution, id int64) {
 }
 
 func TestAnInquiryIsAnswered(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	execution, id := b.asking("pk.ask", nil)
 	plan := b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "yes", "answer.host", "h1")
@@ -132,7 +128,6 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 }
 
 func TestAnInvalidAnswerNamesItsFields(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ada := testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
 	_, id := b.asking("pk.ask", ada)
@@ -152,7 +147,6 @@ func TestAnInvalidAnswerNamesItsFields(t *testing.T) {
 
 // Two operators answer at once: one answer is stored, and the other operator sees the name of the first.
 func TestOfTwoAnswersOneIsTaken(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, id := b.asking("pk.ask", nil)
 	plans := []*act.Plan{

@@ -2,14 +2,12 @@ package admission_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/store"
@@ -42,39 +40,16 @@ func (n node) unkeyed() (out []string) {
 // plan is the generic plan of a statement, which the engine's batches keep.
 func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	t.Helper()
-	ctx := testkit.Context(t)
-	var raw []byte
-	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{
-			"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
-			"PREPARE hot AS " + sql,
-		} {
-			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return fmt.Errorf("%s: %w", setup, err)
-			}
-		}
-		marks := make([]string, len(args))
-		for i := range args {
-			marks[i] = fmt.Sprintf("$%d", i+1)
-		}
-		explain := "EXPLAIN (FORMAT JSON) EXECUTE hot"
-		if len(args) > 0 {
-			explain += "(" + strings.Join(marks, ", ") + ")"
-		}
-		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&raw)
-	})
-	require.NoError(t, err, sql)
 	var plans []struct {
 		Plan node `json:"Plan"`
 	}
-	require.NoError(t, json.Unmarshal(raw, &plans))
+	require.NoError(t, json.Unmarshal(testkit.GenericPlan(t, st, "", sql, args...), &plans))
 	return plans[0].Plan
 }
 
 // PostgreSQL makes plans once and keeps them, from statistics of empty tables too. No frequent statement and no
 // sweep may scan a table of hundreds of thousands of rows for that.
 func TestNoStatementScansATableWithoutAKey(t *testing.T) {
-	t.Parallel()
 	batches := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	sweeps := testkit.OpenStore(t, batches.Pool().Config().ConnString())
 	none, noInts, noTexts, noTimes := []int64{}, []int32{}, []string{}, []*time.Time{}

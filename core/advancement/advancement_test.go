@@ -30,7 +30,6 @@ output_map: {sum: "{{ sum }}"}
 // over at once; the ends of children lead on, and its own end is announced
 // (upstream 38: there is no moment between running and having children).
 func TestAChainRunsToItsEnd(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
@@ -52,7 +51,6 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 
 // Duplicate reports, late reports and reports from another replica change nothing (S10, S13).
 func TestDuplicatesChangeNothing(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}

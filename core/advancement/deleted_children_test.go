@@ -29,7 +29,6 @@ output_map: {failed: "{{ task.list.failed_count }}"}
 
 // Open children that an operator deletes never end. They count as abandoned, so that the workflow goes on (S12).
 func TestAWorkflowGoesOnWithoutChildrenThatWereDeleted(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.bereft", bereft), nil)
 	w.take(nil, []int64{id})

@@ -137,7 +137,6 @@ func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 
 // Only some of the rows were made before the other engine was lost.
 func TestAListOfWhichOnlySomeChildrenAreThereGoesOn(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id, children := w.existingList([]lifecycle.Status{lifecycle.StatusScheduled}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET config = '{"n": 6}' WHERE id = $1`, id)
@@ -150,7 +149,6 @@ func TestAListOfWhichOnlySomeChildrenAreThereGoesOn(t *testing.T) {
 
 // A retry that a paused workflow holds back has no open row. It does not count as the child that retention has deleted.
 func TestAHeldRetryOfAListThatIsTakenOverIsNotLost(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	retries := strings.Replace(overList, "concurrency: 2", "concurrency: 2\n    retry: {count: 1, delay: 0}", 1)
 	id, children := w.existingListOf(retries, []lifecycle.Status{lifecycle.StatusCompleted,
@@ -178,7 +176,6 @@ func TestAHeldRetryOfAListThatIsTakenOverIsNotLost(t *testing.T) {
 // A workflow that was cancelled before it is taken over makes nothing any more, and ends
 // with the last of its children.
 func TestACancelledWorkflowOfAnotherEngineEndsWithItsLastChild(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id, children := w.existingList([]lifecycle.Status{lifecycle.StatusCompleted, lifecycle.StatusRunning}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)

@@ -41,7 +41,6 @@ tasks:
 // A task is retried as often as it specifies, by a timer. After the last failure its transitions are evaluated with
 // their whole condition (upstream 45, 47).
 func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "try" {
@@ -68,7 +67,6 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 
 // A failure that nothing handles ends the workflow as failed, with the names.
 func TestAFailureThatNothingHandles(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "b" {
@@ -89,7 +87,6 @@ func TestAFailureThatNothingHandles(t *testing.T) {
 // A child whose worker vanished before it began is repeated by the engine, without
 // the workflow's counting it.
 func TestWorkThatWasNeverBegunIsRepeatedForTheWorkflow(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
 	w.take(nil, []int64{id})
@@ -103,7 +100,6 @@ func TestWorkThatWasNeverBegunIsRepeatedForTheWorkflow(t *testing.T) {
 
 // A workflow within a workflow is a child like others; its result leads on.
 func TestAWorkflowWithinAWorkflow(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
@@ -137,7 +133,6 @@ tasks:
 // A question to a person holds no slot, waits for no worker, and leads on when it is
 // answered or its time is over (S16).
 func TestAQuestionLeadsOnWhenItIsAnswered(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.ask", question), map[string]any{"what": "it"})
 	w.run()
@@ -160,7 +155,6 @@ func TestAQuestionLeadsOnWhenItIsAnswered(t *testing.T) {
 // A result that asks a person holds its workflow up until it is answered, and gives
 // its slot back before (upstream 56).
 func TestAResultThatAsksHoldsTheWorkflowUp(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "a" {
@@ -194,7 +188,6 @@ tasks:
 
 // A paused workflow starts nothing new; resumed, it goes on where it was.
 func TestPauseAndResume(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
@@ -214,7 +207,6 @@ func TestPauseAndResume(t *testing.T) {
 // Workflows within a paused workflow start nothing either, no matter whether they began before the pause. They
 // continue when it is resumed, unless they were paused themselves.
 func TestAPauseIsOneOfTheWholeTree(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
@@ -257,7 +249,6 @@ tasks:
 
 // Retries that become due during a pause run after it.
 func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, retries int) end {
 		if task == "try" && retries == 0 {
@@ -378,7 +369,6 @@ tasks:
 
 // A cancelled child counts as failed, and the workflow goes on (upstream 42).
 func TestACancelledChildDoesNotHoldTheWorkflowUp(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.two", `
 version: "1"
@@ -394,7 +384,6 @@ tasks:
 
 // A workflow that runs for longer than it may ends as timeout.
 func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.chain", chain)
 	testkit.Exec(t, w.store, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, action.ID)
@@ -414,7 +403,6 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 
 // A definition that cannot be run ends its execution with the reason.
 func TestADefinitionThatCannotBeRun(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.keep("pk.round", []byte(`{"version": "1", "strict": true, "tasks": [
 		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`)), nil)
@@ -426,7 +414,6 @@ func TestADefinitionThatCannotBeRun(t *testing.T) {
 
 // The action of a task that does not exist fails the task, and with it the workflow.
 func TestATaskWhoseActionDoesNotExist(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.gone}]"), nil)
 	testkit.Exec(t, w.store, `DELETE FROM action WHERE ref = 'pk.gone'`)
@@ -440,7 +427,6 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 
 // The sweep replaces a lost request, whatever it was about.
 func TestTheSweepFindsUnreportedEnds(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
@@ -468,7 +454,6 @@ func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 
 // The end of a child is processed after the batch that releases its slot: that batch may repeat it.
 func TestAnEndIsProcessedAfterItsSlotIsReleased(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
 		return end{lifecycle.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
@@ -533,7 +518,6 @@ func (w *world) cancel(ids ...int64) {
 // A value made from a secret parameter is encrypted as well, also within a longer text, and appears nowhere else
 // (upstream 52).
 func TestSecretsGoFromTaskToTaskUnseen(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	keys := w.keys(strings.Repeat("k", 32))
 	w.does = func(string, int, int) end {
@@ -573,7 +557,6 @@ output_map: {out: "{{ kept }}"}
 
 // After the timeout of a workflow, the completion of a child starts no further task and no retry.
 func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "try" {

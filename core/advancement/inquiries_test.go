@@ -14,7 +14,6 @@ import (
 
 // An expired inquiry is opened again if its task says so, without a worker and without a slot.
 func TestAnExpiredInquiryIsRetried(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.again", `
 version: "1"
@@ -86,7 +85,6 @@ tasks:
 
 // A secret parameter of a child is encrypted too, wherever its value comes from. Without a key the child is refused.
 func TestAPlainValueForASecretParameter(t *testing.T) {
-	t.Parallel()
 	const definition = `
 version: "1"
 tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}}]
@@ -117,7 +115,6 @@ tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}
 
 // A marker in the text of a definition opens no secret of another execution.
 func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	keys := w.keys(strings.Repeat("k", 32))
 	other := testkit.Execution(t, w.store, testkit.Action(t, w.store, "pk.other"),

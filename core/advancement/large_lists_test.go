@@ -50,7 +50,6 @@ func (w *world) endAll() int {
 
 // A list whose children do not fit into one batch has all of them after some.
 func TestAListOfManyItemsIsBegunInSeveralBatches(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.wide", `
 version: "1"
@@ -102,7 +101,6 @@ tasks:
 
 // More than a thousand items fail at once: their retries are decided, and the workflow does not fail by itself.
 func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.asking", asking), nil)
 	require.Equal(t, []int{1000, 100}, w.inBatches(id, advancement.Request{Start: id}))
@@ -132,7 +130,6 @@ func (w *world) begun(action testkit.ActionRow, made, completed int) int64 {
 // Another engine has begun a list, of more children than one plan makes: all of them
 // are found, and none is made again.
 func TestALongListOfAnotherEngineIsTakenOver(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.begun(w.define("pk.wide", `
 version: "1"

@@ -36,7 +36,6 @@ func (w *world) gives() {
 // A result that is too large for a message is only in the row, and its end is reported without it: a message that no
 // consumer accepts would block all later ones.
 func TestTheEndOfAWorkflowIsReportedWithoutALargeResult(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.gives()
 	id := w.request(w.define("pk.large", large), map[string]any{"n": 3})
@@ -92,7 +91,6 @@ tasks:
 
 // The retry of an item depends on its own result only.
 func TestARetryReadsItsOwnItem(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, index, _ int) end {
 		if task != "each" {

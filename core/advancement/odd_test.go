@@ -41,7 +41,6 @@ func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
 // A row for a task that never got its child does not keep the workflow from being
 // taken over.
 func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.existing(w.define("pk.one", single), nil, nil)
 	testkit.Exec(t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) VALUES ($1, 'a')`,
@@ -61,7 +60,6 @@ func (between) Apply(*scheduler.Batch)                        {}
 // A child that ends between the reading and the locking of a batch with an early report is read again, and its question
 // is opened.
 func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", single), nil)
 	w.take(nil, []int64{id})
@@ -80,7 +78,6 @@ func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 
 // The sweep finds a question that was never opened, for any reason.
 func TestUnopenedInquiriesAreFound(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", single), nil)
 	w.take(nil, []int64{id})
@@ -97,7 +94,6 @@ func TestUnopenedInquiriesAreFound(t *testing.T) {
 // A workflow that can neither be led on nor ended costs the others nothing: it waits
 // for its turns, which become rare.
 func TestAHopelessWorkflowDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.one", single)
 	bad := w.request(action, nil)
@@ -123,7 +119,6 @@ func TestAHopelessWorkflowDelaysNoOther(t *testing.T) {
 
 // A workflow that calls itself comes to an end, however its tasks call it.
 func TestAWorkflowThatCallsItselfEnds(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	raw := []byte(`{"version": "1", "tasks": [{"name": "again", "action": "pk.self"}]}`)
 	id := w.request(w.keep("pk.self", raw), nil)

@@ -36,7 +36,6 @@ output_map: {count: "{{ count }}"}
 // Three replicas get every message twice, in any order: each task runs once, no published variable is lost, no list
 // exceeds its concurrency, and the versions have no gap (S10, S11, S12, upstream 44).
 func TestThreeReplicasThatGetEveryMessageTwice(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.diamond", diamond)
 	var parents []int64
@@ -208,7 +207,6 @@ func (c *crowd) stop() {
 
 // A replica that dies after a commit leaves its next steps to the sweep of another one.
 func TestTheSweepFindsWorkOfADeadReplica(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
 	w.take(nil, []int64{id})
@@ -229,7 +227,6 @@ func TestTheSweepFindsWorkOfADeadReplica(t *testing.T) {
 
 // A workflow whose batch always fails is ended alone, and the others go on.
 func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.chain", chain)
 	w.does = func(string, int, int) end {
@@ -260,7 +257,6 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 
 // A batch makes a bounded number of children. The next batches make the rest.
 func TestABatchMakesABoundedNumberOfChildren(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.wide", `
 version: "1"
@@ -284,7 +280,6 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrenc
 
 // A decision about an older version, or about a workflow that was closed meanwhile, writes nothing (S11).
 func TestAnOldVersionIsNotWritten(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
@@ -306,7 +301,6 @@ func (w *world) refuses(sql string, args ...any) {
 
 // The statements of a decision repeat what it has read of children and parents.
 func TestRowsThatChangedMeanwhileAreNotWritten(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
@@ -331,7 +325,6 @@ func TestRowsThatChangedMeanwhileAreNotWritten(t *testing.T) {
 
 // The end of the last child counts although the workflow is overdue when both are read.
 func TestAnEndBeforeTheTimeoutIsSeenCounts(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.short", `{version: "1", tasks: [{name: a, action: pk.a}]}`), nil)
 	w.take(nil, []int64{id})
@@ -341,7 +334,6 @@ func TestAnEndBeforeTheTimeoutIsSeenCounts(t *testing.T) {
 
 // A child that fails after a cancel request counts as cancelled: it is not repeated.
 func TestAFailureAfterACancelRequestIsNotRepeated(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end { return end{status: lifecycle.StatusFailed} }
 	id := w.request(w.define("pk.again", `{version: "1", tasks: [{name: a, action: pk.a, retry: {count: 2}}]}`), nil)

@@ -92,7 +92,6 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 
 // A workflow whose task graph is unreadable ends with the reason, and stops its children.
 func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.chain", chain)
 	for graph, why := range map[string]string{

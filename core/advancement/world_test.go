@@ -164,11 +164,7 @@ func (w *world) finish(child row) {
 // ids reads a list of ids.
 func (w *world) ids(sql string, args ...any) []int64 {
 	w.t.Helper()
-	rows, err := w.store.Pool().Query(testkit.Context(w.t), sql, args...)
-	require.NoError(w.t, err)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	require.NoError(w.t, err)
-	return ids
+	return testkit.Column[int64](w.t, w.store.Pool(), sql, args...)
 }
 
 // take runs a batch of the hot loop, and advances workflows by its result.
@@ -273,12 +269,8 @@ func (w *world) completes(id int64) map[string]any {
 
 // log lists the decisions about a workflow.
 func (w *world) log(id int64) []string {
-	rows, err := w.store.Pool().Query(testkit.Context(w.t), `SELECT unnest(l.lines) FROM workflow_log l
+	return testkit.Column[string](w.t, w.store.Pool(), `SELECT unnest(l.lines) FROM workflow_log l
 		JOIN workflow_execution w ON w.id = l.workflow_execution WHERE w.execution = $1 ORDER BY l.version`, id)
-	require.NoError(w.t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(w.t, err)
-	return lines
 }
 
 // sound checks the invariants of workflows when no batch is under way.

@@ -31,7 +31,6 @@ func (b *bundle) recordAt(at time.Time) {
 // TestTheLastHourIsWhatTheRowsSay: an hour of a queue with two slots, with a burst, a backlog, a stall, ids against the
 // order of time, an end that is committed late, and minutes without an engine.
 func TestTheLastHourIsWhatTheRowsSay(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.exec(clock)
 	action := testkit.Action(t, b.store, "shop.slow")
@@ -152,7 +151,6 @@ func TestTheLastHourIsWhatTheRowsSay(t *testing.T) {
 
 // TestDepthsAreNotRecordedLate: nothing tells afterwards what waited, so that the minute stays unknown.
 func TestDepthsAreNotRecordedLate(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.exec(clock)
 	var last time.Time

@@ -192,7 +192,6 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 
 // TestQuietInstallationsRaiseNothing: with a worker and a replica nothing fires.
 func TestQuietInstallationsRaiseNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	testkit.Worker(t, b.store, "w1")
 	testkit.Worker(t, b.store, "stopped",
@@ -205,7 +204,6 @@ func TestQuietInstallationsRaiseNothing(t *testing.T) {
 
 // An unknown measure changes no alert but raises its own.
 func TestUnknownMeasuresNeitherFireNorClear(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.probe.set(func(p *fakeProbe) { p.depth = 50 })
 	b.tick()
@@ -230,7 +228,6 @@ func TestUnknownMeasuresNeitherFireNorClear(t *testing.T) {
 // TestThreeReplicasRaiseOneAlert: however many loops, one row; and the alert
 // outlives the replica that raised it, with the time since when it holds.
 func TestThreeReplicasRaiseOneAlert(t *testing.T) {
-	t.Parallel()
 	rules := shortened()
 	b := setup(t, rules)
 	b.addDeadLetters(11)
@@ -261,7 +258,6 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 
 // TestAConditionThatDoesNotLastLeavesNothing: for is the only hysteresis.
 func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t,
 		alerting.Rules{"slow": {
 			Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour,
@@ -288,7 +284,6 @@ func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 // TestRulesOfUsers: a rule that a user adds is evaluated for its target only; one
 // that is disabled or removed clears its alerts.
 func TestRulesOfUsers(t *testing.T) {
-	t.Parallel()
 	rules := alerting.Rules{"mail_wait": {
 		Enabled: true, Measure: "queue_length", Above: 5, Severity: "critical", Target: "demo.mail",
 		Summary: "mail: {target} has {value} of {limit}",
@@ -305,7 +300,6 @@ func TestRulesOfUsers(t *testing.T) {
 
 // TestAlertsAreReadWithTheirAge reads the table, and evaluates the rules while no replica does.
 func TestAlertsAreReadWithTheirAge(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.addDeadLetters(11)
 	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`,
@@ -363,7 +357,6 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 // TestAlertsCountHowOftenTheyFired: within a day, this time included. Pending ones
 // do not count.
 func TestAlertsCountHowOftenTheyFired(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.exec(`insert into alert (rule, target, severity, summary, value, since, fired, cleared) values
 		('worker_heartbeat', 'w1', 'warning', 's', 1, now() - interval '23 hours', now() - interval '23 hours', now() - interval '22 hours'),
@@ -390,7 +383,6 @@ func TestAlertsCountHowOftenTheyFired(t *testing.T) {
 
 // TestMetricsHaveTheMeasures.
 func TestMetricsHaveTheMeasures(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	registry := telemetry.NewRegistry()
 	b.loop = alerting.New(alerting.Config{Rules: shortened()}, alerting.Deps{

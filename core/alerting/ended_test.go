@@ -25,7 +25,6 @@ func (b *bundle) ended(ref, status string, n int, ago time.Duration) {
 // TestTimeoutsBehindABacklogFire: the executions of one action time out in its queue, while thousands of another that
 // were requested later end well.
 func TestTimeoutsBehindABacklogFire(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.ended("shop.slow", "timeout", 293, 0)
 	b.ended("shop.slow", "completed", 7, 0)
@@ -58,7 +57,6 @@ func TestTimeoutsBehindABacklogFire(t *testing.T) {
 // TestEndsAreCountedOnceAndInTheirMinute: a count is repeated until no transaction can change it, by one replica at a
 // time, and an old end counts for nothing.
 func TestEndsAreCountedOnceAndInTheirMinute(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	count := func(pause time.Duration) {
 		_, err := alerting.RecordActivity(t.Context(), b.store, pause)
@@ -90,7 +88,6 @@ func TestEndsAreCountedOnceAndInTheirMinute(t *testing.T) {
 
 // TestEndsAreCountedAfterTheClockWasSetBack: what was counted before, later than now, stops no count.
 func TestEndsAreCountedAfterTheClockWasSetBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	b.exec(`insert into activity_minute (minute, action_ref, completed, failed, timeout, cancelled, abandoned, counted)
 		select date_trunc('minute', now()) + make_interval(mins => g), 'a.b', 0, 0, 0, 0, 0, now() + interval '1 hour'
@@ -104,7 +101,6 @@ func TestEndsAreCountedAfterTheClockWasSetBack(t *testing.T) {
 
 // TestCountingReadsOnlyTheLastMinutes: neither waiting executions nor old ends make a count dearer.
 func TestCountingReadsOnlyTheLastMinutes(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	waiting := 30_000
 	if testkit.Slow() {
@@ -122,15 +118,8 @@ func TestCountingReadsOnlyTheLastMinutes(t *testing.T) {
 	for _, counted := range []string{"first", "again"} {
 		tx, err := b.store.Pool().Begin(t.Context())
 		require.NoError(t, err)
-		rows, err := tx.Query(t.Context(), "explain (analyze, buffers) "+store.CountActivity, 0.0)
-		require.NoError(t, err)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+		const explain = "explain (analyze, buffers) " + store.CountActivity
+		plan := strings.Join(testkit.Column[string](t, tx, explain, 0.0), "\n")
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Contains(t, plan, "attune_execution_ended", "%s:\n%s", counted, plan)
 		require.NotContains(t, plan, "Seq Scan on execution", "%s:\n%s", counted, plan)

@@ -27,7 +27,6 @@ func noReplica(found []Finding) *Finding {
 
 // Without a replica the stored alerts are shown with their age, below the finding that none is alive.
 func TestStoredAlertsAreShownWithTheirAgeWhileNoReplicaIsAlive(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "first", 45*time.Second)
 	b.evaluator(t, "second", 31*time.Second)
@@ -68,7 +67,6 @@ func TestStoredAlertsAreShownWithTheirAgeWhileNoReplicaIsAlive(t *testing.T) {
 
 // A replica that just started evaluates within seconds. Until then unknown values raise no alert.
 func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
-	t.Parallel()
 	none := 0 // as the broker counted before the replica consumed
 	w := &broker.Wiring{Queues: []broker.QueueInfo{{Name: monitor.DeadLetterQueue, Consumers: &none}}}
 	b := setup(t, fakeBroker{wiring: w})
@@ -102,7 +100,6 @@ func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 }
 
 func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "first", 3*time.Hour)
 	b.evaluator(t, "last", 2*time.Hour)
@@ -115,7 +112,6 @@ func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
 }
 
 func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	hint := func() string {
 		m, err := b.Measure(testkit.Context(t))
@@ -138,7 +134,6 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 
 // `alerts list` has every finding of the dashboard, also ones without a rule, such as a failed workflow.
 func TestTheAlertsAndTheOverviewHaveTheSameFindings(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "alive", time.Second)
 	deaf := testkit.Worker(t, b.Store, "deaf")

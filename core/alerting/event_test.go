@@ -12,7 +12,6 @@ import (
 // An installation that has rules on core.alert hears of each alert once, when it
 // fires; one that has no such trigger hears nothing.
 func TestAlertsFireTheRulesOfTheInstallation(t *testing.T) {
-	t.Parallel()
 	b := setup(t, shortened())
 	testkit.Exec(t, b.store, `DELETE FROM trigger WHERE ref = 'core.alert'`)
 	b.probe.set(func(p *fakeProbe) { p.depth = 1000 })

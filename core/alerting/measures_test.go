@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +84,6 @@ func TestWithoutADatabaseEverythingIsUnknown(t *testing.T) {
 }
 
 func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	bad, good := testkit.Action(t, st, "ops.deploy"), testkit.Action(t, st, "ops.sync")
 	insert := func(action testkit.ActionRow, status string, n int, result string) {
@@ -114,7 +114,6 @@ func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 
 // The measures of the database are known while the broker hangs.
 func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Worker(t, st, "w1")
 	var longest time.Duration
@@ -135,7 +134,6 @@ func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
 
 // TestMeasuresOfAPublishedSchema measures an installation without our tables.
 func TestMeasuresOfAPublishedSchema(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `drop table alert, lost_work`)
 	all, err := watching(monitor.Config{}, monitor.Deps{Store: st}).Measure(t.Context())
@@ -151,7 +149,6 @@ func TestMeasuresOfAPublishedSchema(t *testing.T) {
 // TestTheQueriesOfAlertsUseTheirIndexes: none of them reads a table of executions
 // from end to end.
 func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
 	testkit.Exec(t, st, `insert into execution (action, action_ref, status, created, updated)
@@ -174,15 +171,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		"AlertDeadLetters": {store.AlertDeadLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
 	} {
-		rows, err := st.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
-		require.NoError(t, err, name)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+		plan := strings.Join(testkit.Column[string](t, st.Pool(), "explain "+query.sql, query.args...), "\n")
 		for _, table := range []string{"execution", "lost_work", "dead_letter"} {
 			require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan, "%s:\n%s", name, plan)
 		}

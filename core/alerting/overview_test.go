@@ -50,7 +50,6 @@ func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
 }
 
 func TestTheOverviewCountsItsParts(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.State(t, b.Store, action, 4, func(r *testkit.StateRow) { r.Active, r.Queued = 3, 2 })
@@ -89,7 +88,6 @@ func TestTheOverviewCountsItsParts(t *testing.T) {
 // TestOnlySlotsThatAreFilledAreCapacity: a suspected or cordoned worker is listed
 // with the reason, and its slots do not count as capacity.
 func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	b.Replica(t)
 	testkit.Worker(t, b.Store, "well")
@@ -148,7 +146,6 @@ func TestWithoutADatabaseTheBrokersHalfRemains(t *testing.T) {
 }
 
 func TestAPublishedSchemaIsReadAsItIs(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")

@@ -12,7 +12,6 @@ import (
 )
 
 func TestReplicasAreEvaluatedByTheDatabaseClock(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	ticks := map[string]time.Duration{"recovery": 2 * time.Second, "timeouts": 50 * time.Second, "rounds": time.Hour}
 	links := []monitor.ReplicaLink{{Purpose: "publish", Up: true}, {Purpose: "consume", Up: true}}
@@ -83,7 +82,6 @@ func TestReplicasAreEvaluatedByTheDatabaseClock(t *testing.T) {
 }
 
 func TestNoReplicaIsAFinding(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	overview, err := b.Overview(t.Context())
 	require.NoError(t, err)
@@ -108,7 +106,6 @@ func TestNoReplicaIsAFinding(t *testing.T) {
 // A replica that was killed needs attention at first, and then is history, also when no
 // other replica runs that could remove its row.
 func TestAKilledReplicaIsListedForAWhile(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	b.replicaRow(t, "killed lately", "vanished", 14*time.Minute, nil, monitor.ReplicaDetails{})
 	b.replicaRow(t, "killed long ago", "connected", 16*time.Minute, nil, monitor.ReplicaDetails{})

@@ -18,7 +18,6 @@ import (
 // TestMoreTargetsThanARuleRaisesDoNotFlap: open alerts stay as long as their condition holds, whatever
 // the order of values. One that ends makes room for another.
 func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
-	t.Parallel()
 	b := setup(t, alerting.Rules{"deep": {Enabled: true, Measure: "queue_length", Above: 10, Severity: "warning"}})
 	const targets = alerting.VerdictsPerRule + 50
 	value := func(i, round int) float64 { return float64(100 + (i*37+round*53)%targets) }
@@ -89,7 +88,6 @@ func TestMeasuringHoldsNoTransaction(t *testing.T) {
 
 // A replica with an older measurement does not overwrite the newer result of another.
 func TestAnOlderMeasurementOverwritesNothing(t *testing.T) {
-	t.Parallel()
 	rules := shortened()
 	b := setup(t, rules)
 	b.addDeadLetters(11)

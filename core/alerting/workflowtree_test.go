@@ -16,7 +16,6 @@ import (
 
 // The board has those on top that have not ended, whatever came after them.
 func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
 	for i, s := range []lifecycle.Status{

@@ -76,7 +76,6 @@ func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 // TestManyItemsOfWorkQueuesAreCountedUpToABoundThroughAnIndex: the read costs the same
 // however many items there are, waiting or ended.
 func TestManyItemsOfWorkQueuesAreCountedUpToABoundThroughAnIndex(t *testing.T) {
-	t.Parallel()
 	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	workItems(t, st, 1, 10_500)
 	testkit.Exec(t, st, `insert into work_queue_item (queue, queue_ref, payload, enqueue_source, status)
@@ -102,7 +101,6 @@ func TestManyItemsOfWorkQueuesAreCountedUpToABoundThroughAnIndex(t *testing.T) {
 }
 
 func TestWithoutTablesOrAdoptionNoWorkQueueIsReported(t *testing.T) {
-	t.Parallel()
 	bare := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	testkit.Exec(t, bare, `drop table work_queue_dispatch, work_queue_item, work_queue`)
 	e := testkit.Execution(t, bare, testkit.Action(t, bare, "jobs.run"))

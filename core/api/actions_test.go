@@ -54,7 +54,6 @@ func post(t *testing.T, handler http.Handler, path, body string,
 
 // TestEveryActionAnswersAsDescribed compares every answer of every action with the description.
 func TestEveryActionAnswersAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := acting(st)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -123,7 +122,6 @@ func TestEveryActionAnswersAsDescribed(t *testing.T) {
 }
 
 func TestActsAreOnlyPosted(t *testing.T) {
-	t.Parallel()
 	handler := acting(testkit.Store(t))
 	for _, path := range []string{"/api/v1/executions/7/cancel", "/api/v1/executions/7/retry"} {
 		w := httptest.NewRecorder()
@@ -136,7 +134,6 @@ func TestActsAreOnlyPosted(t *testing.T) {
 // A page of another site, or one under a name that was pointed at this machine,
 // cannot have a browser act here.
 func TestOtherSitesCannotAct(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := acting(st)
 	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep")).ID
@@ -159,7 +156,6 @@ func TestOtherSitesCannotAct(t *testing.T) {
 
 // Actions need a token with the scope operate, and the audit names it.
 func TestActsNeedTheScopeOperate(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	server := api.New("0.0.0.0:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,

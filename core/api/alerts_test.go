@@ -12,7 +12,6 @@ import (
 
 // TestAlertsAreServed: the open alerts, recent ones on request, and that no replica evaluates them.
 func TestAlertsAreServed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `insert into alert (rule, target, severity, summary, value, since, fired, cleared)
 		values ('queue_length', 'demo.sleep', 'warning', 'demo.sleep 9000 deep', 9000, now() - interval '1 hour', now() - interval '1 hour', now())`)

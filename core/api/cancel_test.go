@@ -20,7 +20,6 @@ import (
 // POST …/executions/{id}/cancel answers as published: 200 with the execution, 404, 409, and both
 // formats of errors. An execution with a cancel request keeps it.
 func TestCancelAnswersAsPublished(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := acting(st)
 	worker := testkit.Worker(t, st, "w-1")
@@ -71,7 +70,6 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 // Published tokens cancel: an access token every execution, an execution token its own and
 // those below it, others none. The audit names them.
 func TestPublishedTokensCancel(t *testing.T) {
-	t.Parallel()
 	const secret = jwtSecret
 	st := testkit.Store(t)
 	deps := publishedOver(st)

@@ -83,7 +83,6 @@ func (manyMessages) QueueState(context.Context, string) (broker.QueueState, erro
 // TestEveryOperationAnswersAsDescribed sends requests to every operation. A write must leave its audit, with the reason
 // and the client, and a read none. Each request is then refused without a token, and with another scope.
 func TestEveryOperationAnswersAsDescribed(t *testing.T) {
-	t.Parallel()
 	st, vhost := testkit.Store(t), testkit.VHost(t)
 	link := broker.New(broker.Config{URL: vhost}, testkit.Logger(t), nil)
 	require.NoError(t, link.Start(testkit.Context(t)))
@@ -149,7 +148,6 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 
 // TestTooManyRequestsAreRefusedAsDescribed covers our form of errors and the published one.
 func TestTooManyRequestsAreRefusedAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	send := clientOf(t, st, triage.New(triage.Config{}, st, nil), api.Rates{PerToken: 1})
 	for token, path := range map[string]string{"reader": "/api/v1/replicas", "all": "/api/v1/executions/stats"} {

@@ -19,7 +19,6 @@ import (
 
 // Every filter is applied, and an invalid one is refused.
 func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	event := apitest.DeadLetter(t, st, 0, "")
@@ -68,7 +67,6 @@ func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
 
 // TestDeadLettersAreDecidedAsDescribed compares every answer with the description.
 func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := acting(st)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -117,7 +115,6 @@ func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
 
 // Decisions need the scope operate, reads the scope read. The audit and the ledger name the token.
 func TestDecidingNeedsTheScopeOperate(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	server := api.New("0.0.0.0:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,

@@ -17,7 +17,6 @@ import (
 )
 
 func TestEventsAreEmitted(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	apitest.Event(t, st)
 	handler := api.New("127.0.0.1:0", api.Deps{

@@ -17,7 +17,6 @@ import (
 )
 
 func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t)
 	handler := signed(f.store)
 	bearer := published(t, token.Worker, "1")
@@ -70,7 +69,6 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 // The cookie of a login permits reads, as in the published API, but no actions: browsers send it with requests of other
 // sites too.
 func TestTheCookieOfALoginReadsOnly(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `insert into identity (id, login, frozen) values (7, 'ann', false), (8, 'bob', true)`)
 	testkit.Action(t, st, "demo.a")

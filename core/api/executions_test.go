@@ -251,7 +251,6 @@ func newFleet(t *testing.T) *fleet {
 
 // A search that looked at as many executions as it may says so, and goes on.
 func TestABoundedListGoesOn(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t)
 	testkit.Exec(t, f.store, `alter table execution disable trigger user`)
 	testkit.Exec(t, f.store, `insert into execution (action_ref, status, config) select 'demo.many', 'requested', '{}' from generate_series(1, 20000)`)
@@ -276,7 +275,6 @@ func TestABoundedListGoesOn(t *testing.T) {
 }
 
 func TestListsAreFilteredAsPublished(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t)
 	handler := signed(f.store)
 	bearer := published(t, token.Worker, "1")
@@ -350,7 +348,6 @@ func TestListsAreFilteredAsPublished(t *testing.T) {
 }
 
 func TestPagesSayWhereTheyAre(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t)
 	handler := signed(f.store)
 	bearer := published(t, token.Sensor, "1")
@@ -375,7 +372,6 @@ func TestPagesSayWhereTheyAre(t *testing.T) {
 
 // Null members stay, and members of later versions are left out.
 func TestExecutionsHaveThePublishedMembers(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := signed(st)
 	bearer := published(t, token.Worker, "1")
@@ -427,7 +423,6 @@ func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 }
 
 func TestRequestsAreCheckedAndStored(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: publishedOver(st),
@@ -521,7 +516,6 @@ func TestOtherSitesCannotRequest(t *testing.T) {
 }
 
 func TestPublishedRoutesAskForTokens(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `insert into identity (id, login, frozen) values (7, 'ann', false), (8, 'bob', true)`)
 	action := testkit.Action(t, st, "demo.a")
@@ -605,7 +599,6 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 
 // Queue statistics are a published route, the other routes of ours take our tokens only.
 func TestPublishedTokensReadQueueStatistics(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.a")
 	testkit.Exec(t, st, `insert into queue_stats (action_id) values ($1)`, action.ID)
@@ -646,7 +639,6 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 // An execution may request actions of its own pack, if it has standard access, and with
 // no more permission sets than it has itself.
 func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := signed(st)
 	testkit.Exec(t, st, `insert into identity (id, login) values (7, 'ann')`)
@@ -697,7 +689,6 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 
 // An access token has the grants of the permission sets of its identity and of its roles.
 func TestAccessTokensHaveTheRightsOfTheirIdentity(t *testing.T) {
-	t.Parallel()
 	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	handler := signed(st)
 	for _, sql := range []string{

@@ -14,7 +14,6 @@ import (
 )
 
 func TestInquiriesAreListedAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
@@ -65,7 +64,6 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 }
 
 func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := acting(st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)

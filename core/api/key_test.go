@@ -19,7 +19,6 @@ import (
 
 // Requests with one Idempotency-Key create one thing, also at the same time at two replicas, and have one answer.
 func TestRequestsWithAKeyCanBeRepeated(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	apitest.Event(t, st)
 	testkit.Action(t, st, "demo.login")

@@ -36,7 +36,6 @@ func (c slowClient) Write(text []byte) (int, error) {
 
 // While two large answers are written, a third one of any kind waits, and small ones do not.
 func TestFewLargeAnswersAreWrittenAtOnce(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	// The first of each kind is large, the second one is not.
 	testkit.Exec(t, st, `create temp table document as select n, to_jsonb(case n when 1 then

@@ -288,7 +288,6 @@ func ask(t *testing.T, handler http.Handler, path string) (int, string, []byte) 
 }
 
 func TestTheNearestActionIsNamed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Action(t, st, "demo.sleep")
 	_, _, body := ask(t, handlerOver(t, st), "/api/v1/actions/demo.sleeep/queue-stats")

@@ -13,7 +13,6 @@ import (
 )
 
 func TestReplicasAreServedWithTheirProblems(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	apitest.Fill(t, st)
 	handler := handlerOver(t, st)

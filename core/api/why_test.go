@@ -14,7 +14,6 @@ import (
 
 // The reasons about workers and pending retries match the description.
 func TestWhyOfWorkersAndRetriesIsAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	action := testkit.Action(t, st, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })

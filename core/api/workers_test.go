@@ -27,7 +27,6 @@ func data(t *testing.T, answer map[string]any) map[string]any {
 
 // TestEveryActionOnWorkersAnswersAsDescribed compares every answer with the description.
 func TestEveryActionOnWorkersAnswersAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	link := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
 	require.NoError(t, link.Start(testkit.Context(t)))

@@ -13,7 +13,6 @@ import (
 )
 
 func TestWorkflowsAreListedAndActedOnAsDescribed(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	first, second := apitest.Workflow(t, st), apitest.Workflow(t, st)

@@ -166,7 +166,6 @@ func to(queue string, bodies ...string) []broker.Message {
 }
 
 func TestLifeCycle(t *testing.T) {
-	t.Parallel()
 	url := testkit.VHost(t)
 	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
 		t.Helper()
@@ -175,7 +174,6 @@ func TestLifeCycle(t *testing.T) {
 }
 
 func TestWatchersSeeStateChanges(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.Equal(t, broker.StateConnected, b.State())
 	changes := b.Watch()
@@ -217,7 +215,6 @@ func drain[T any](in <-chan T) <-chan T {
 }
 
 func TestSlowWatcherKeepsTheNewestChange(t *testing.T) {
-	t.Parallel()
 	proxy := newProxy(t, testkit.VHost(t))
 	b := broker.New(broker.Config{URL: proxy.url, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}, nil, nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
@@ -238,7 +235,6 @@ func TestSlowWatcherKeepsTheNewestChange(t *testing.T) {
 
 // A broker in alarm blocks the publishing connection. It accepts no messages then, and answers all other calls.
 func TestBlockedBroker(t *testing.T) {
-	t.Parallel()
 	const blocked, unblocked = 60, 61
 	proxy := newProxy(t, testkit.VHost(t))
 	b := broker.New(broker.Config{URL: proxy.url, ConnectTimeout: 100 * time.Millisecond}, testkit.Logger(t), nil)

@@ -32,7 +32,6 @@ func (b *rig) unacked(ready, consumers int) {
 }
 
 func TestBatchesAreNatural(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 50, MaxBatch: 20})
@@ -77,7 +76,6 @@ func TestBatchesAreNatural(t *testing.T) {
 // An acknowledgement covers its own batch only, whatever order batches are
 // settled in, and a batch with rejected deliveries can still be acknowledged.
 func TestSettlingIsExact(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 9)...)
@@ -121,7 +119,6 @@ func plainReady(t *testing.T, b *rig, queue string) int {
 }
 
 func TestSettlingDecidesForOneDelivery(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	ctx := testkit.Context(t)
@@ -154,7 +151,6 @@ func TestSettlingDecidesForOneDelivery(t *testing.T) {
 // Settling one batch leaves an older, open one alone, although an
 // acknowledgement of many would cover it.
 func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	ctx := testkit.Context(t)
@@ -186,7 +182,6 @@ func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
 // All of a batch rejected one by one, the last included, leaves nothing for
 // Ack to do: the broker closes a channel that acknowledges a settled tag.
 func TestAckAfterEveryDeliveryWasSettled(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
@@ -207,7 +202,6 @@ func TestAckAfterEveryDeliveryWasSettled(t *testing.T) {
 
 // Stop returns deliveries that no batch has taken to the queue, in order. Taken batches stay with their consumer.
 func TestStopReturnsUntakenDeliveries(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 10)...)
@@ -289,7 +283,6 @@ func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 
 // Settling a batch of a lost channel changes nothing, and the broker delivers its messages again.
 func TestStaleBatchIsANoOp(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 2)...)
@@ -337,7 +330,6 @@ func BenchmarkConsume(b *testing.B) {
 // own batch nor that of a later one covers it, and it comes back when the
 // consumer's connection goes.
 func TestADetachedDeliveryIsSettledByItself(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 3)...)
@@ -377,7 +369,6 @@ func TestADetachedDeliveryIsSettledByItself(t *testing.T) {
 // Deliveries of several batches are acknowledged together in any mixture, and none of the
 // others with them, however they lie between each other.
 func TestAcknowledgeSparesEveryOtherDelivery(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	const all = 60
@@ -420,7 +411,6 @@ func TestAcknowledgeSparesEveryOtherDelivery(t *testing.T) {
 // A consumer that has stopped keeps its channel until the last of its deliveries is
 // acknowledged.
 func TestAcknowledgeEndsAStoppedConsumer(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 4)...)

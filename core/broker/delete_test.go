@@ -14,7 +14,6 @@ import (
 )
 
 func TestOnlyIdleQueuesAreDeleted(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	refused := func(queue, because string) {
 		t.Helper()
@@ -62,7 +61,6 @@ func TestOnlyIdleQueuesAreDeleted(t *testing.T) {
 
 // The broker checks no conditions for quorum queues, so they are checked before.
 func TestOnlyAnIdleQuorumQueueIsDeleted(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.QuorumQueues = true })
 	require.NoError(t, b.DeclareQueue(b.ctx, "q", nil))
 	b.publishAll(broker.Message{ID: "one", RoutingKey: "q"})
@@ -87,7 +85,6 @@ func TestOnlyAnIdleQuorumQueueIsDeleted(t *testing.T) {
 
 // A queue keeps its type: the other one is refused, with the way out.
 func TestAQueueOfTheOtherTypeIsRefused(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	quorum := broker.New(broker.Config{URL: b.url, QuorumQueues: true}, nil, nil)
@@ -108,7 +105,6 @@ func TestAQueueOfTheOtherTypeIsRefused(t *testing.T) {
 
 // A URL may name several nodes: the next one is used while one does not answer, by both clients.
 func TestAnotherNodeIsUsed(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	dead := fmt.Sprintf("@127.0.0.1:%d,", testkit.FreePort(t))
 	other := broker.New(broker.Config{URL: strings.Replace(b.url, "@", dead, 1)}, nil, nil)

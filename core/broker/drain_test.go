@@ -56,7 +56,6 @@ func numbers(n int) (ids []string) {
 }
 
 func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	for _, c := range []struct{ there, bound, prefetch, want int }{
 		{100, 100, 7, 100},
@@ -84,7 +83,6 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 // A queue with a delivery limit loses nothing, however often a drain stops. A drain that stops in order returns no
 // delivery.
 func TestADrainThatStopsReturnsNothing(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("limited", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(3)})
 	b.fill("limited", 100)
@@ -105,7 +103,6 @@ func TestADrainThatStopsReturnsNothing(t *testing.T) {
 
 // A drain that is cut returns at most one prefetch.
 func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", amqp.Table{"x-queue-type": "quorum"})
 	b.fill("q", 50)
@@ -133,7 +130,6 @@ func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 }
 
 func TestADrainOfNothing(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	d, err := b.Drain(b.ctx, "missing", 10, 10)
 	require.NoError(t, err)
@@ -147,7 +143,6 @@ func TestADrainOfNothing(t *testing.T) {
 }
 
 func TestPurgeQueueSaysHowMany(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.fill("q", 12)
@@ -160,7 +155,6 @@ func TestPurgeQueueSaysHowMany(t *testing.T) {
 
 // Large messages that a Drain did not acknowledge do not delay the next one.
 func TestADrainThatIsCutLeavesNoBytesBehind(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	body := make([]byte, 4<<20)

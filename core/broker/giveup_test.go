@@ -49,7 +49,6 @@ func nested(depth int) amqp.Table {
 // Headers that the AMQP library cannot read reach the consumer in another form: one
 // message must not end the connection of all consumers again and again.
 func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	forger := testkit.Forger(t, b.url)
@@ -89,7 +88,6 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 // A delivery that is given up becomes a dead letter with its harmless headers, and the queue lives on, also where
 // the broker itself could not dead-letter the message.
 func TestGivenUpDeliveriesBecomeDeadLettersWithAnyHeaders(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	queue, key := message.QueueExecutionRequests, message.KeyExecutionRequested
@@ -160,7 +158,6 @@ func TestGivenUpDeliveriesBecomeDeadLettersWithAnyHeaders(t *testing.T) {
 // Without a route for dead letters the copy goes straight to their queue, and without
 // that queue the delivery is kept until it is there.
 func TestGivenUpDeliveriesWaitForTheirQueue(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	_, err := b.plain.QueueDelete(message.QueueDeadLetter, false, false, false)
@@ -181,7 +178,6 @@ func TestGivenUpDeliveriesWaitForTheirQueue(t *testing.T) {
 
 // A broker behind TLS is reached, and its headers are read in the same way.
 func TestABrokerBehindTLS(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	plain, err := url.Parse(b.url)
@@ -277,7 +273,6 @@ func overTLS(t *testing.T, certificate tls.Certificate, target string) string {
 
 // Each connection and each request to the management API has the login that counts then.
 func TestLoginsAreReadForEachConnection(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	at, err := url.Parse(b.url)
 	require.NoError(t, err)
@@ -300,7 +295,6 @@ func TestLoginsAreReadForEachConnection(t *testing.T) {
 
 // The consumer takes only a few large messages at a time, however large the prefetch is, and all of them in the end.
 func TestLargeMessagesComeAFewAtATime(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	const size, n = 4 << 20, 10
@@ -331,7 +325,6 @@ func TestLargeMessagesComeAFewAtATime(t *testing.T) {
 
 // Every byte of unsettled messages counts, of bodies and of headers, except that small messages pass beside them.
 func TestTheBytesOfMessagesAreBounded(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("bodies", nil)
 	b.queue("headers", nil)
@@ -391,7 +384,6 @@ func TestTheBytesOfMessagesAreBounded(t *testing.T) {
 // The unreadable messages of a batch are one dead letter, the batch itself; its other messages are settled by
 // themselves.
 func TestUnreadableMessagesOfABatchAreOneDeadLetter(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	b.queue("q", nil)

@@ -17,7 +17,6 @@ import (
 )
 
 func TestManagementReadsTheBroker(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.management.Ping(b.ctx))
 	overview, err := b.management.Overview(b.ctx)

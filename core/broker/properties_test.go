@@ -63,7 +63,6 @@ func loginOf(t *testing.T, address string) string {
 // Properties that were encoded and sent again are the same: each of them, each header with its type, and each that
 // was not set.
 func TestPropertiesAreSentAgainAsTheyWere(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	for _, sent := range []amqp.Publishing{whole(loginOf(t, b.url)), {Body: []byte{}}} {
@@ -92,7 +91,6 @@ func TestPropertiesAreSentAgainAsTheyWere(t *testing.T) {
 
 // The user id of another login is left out, because the broker would refuse the message.
 func TestTheUserIDOfAnotherLoginIsNotSent(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(broker.Message{ID: "m", RoutingKey: "q", Properties: &broker.Properties{UserID: "bob", AppID: "shop"}})
@@ -104,7 +102,6 @@ func TestTheUserIDOfAnotherLoginIsNotSent(t *testing.T) {
 
 // A message that is given up keeps its properties. What its copy must not carry is in a header of it.
 func TestACopyOfAGivenUpMessageHasItsProperties(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	login := loginOf(t, b.url)
@@ -146,7 +143,6 @@ func TestACopyOfAGivenUpMessageHasItsProperties(t *testing.T) {
 // The broker closes the channel over a message to a missing, internal or forbidden exchange, and over a property that
 // it refuses. Of a message that is sent alone that is its outcome, and no other message is harmed.
 func TestARefusedMessageThatIsSentAloneHarmsNoOther(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	b.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
@@ -187,7 +183,6 @@ func TestARefusedMessageThatIsSentAloneHarmsNoOther(t *testing.T) {
 // Messages to an exchange that the login may not write to are refused one by one, and not sent again and again with
 // others.
 func TestAForbiddenExchangeRefusesItsMessages(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	require.NoError(t, b.plain.ExchangeDeclare("internal", "fanout", true, false, true, false, nil))

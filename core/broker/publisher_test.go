@@ -14,7 +14,6 @@ import (
 )
 
 func TestPublishSetsTheProperties(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
@@ -44,7 +43,6 @@ func TestPublishSetsTheProperties(t *testing.T) {
 
 // Upstream 4: a refusal counted as success, and so did an unroutable message.
 func TestOutcomesAreDistinguished(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	b.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
@@ -73,7 +71,6 @@ func TestOutcomesAreDistinguished(t *testing.T) {
 // A message whose own exchange is missing was certainly not routed; its
 // neighbours lose the channel, and the publisher goes on with another.
 func TestMissingExchangeIsNotPublished(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	statuses := b.publish(
@@ -87,7 +84,6 @@ func TestMissingExchangeIsNotPublished(t *testing.T) {
 
 // A message that cannot be encoded is not sent. It costs other messages neither the connection nor their outcome.
 func TestInvalidMessagesHarmNoOthers(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	changes := b.Watch()
@@ -116,7 +112,6 @@ func TestInvalidMessagesHarmNoOthers(t *testing.T) {
 // Callers share the window, which is smaller than the messages of each, and each gets the outcomes of its own
 // messages.
 func TestManyCallersShareTheWindow(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.Window = 8 })
 	b.queue("open", nil)
 	var callers sync.WaitGroup
@@ -145,7 +140,6 @@ func TestManyCallersShareTheWindow(t *testing.T) {
 }
 
 func TestUnconfirmedIsUnknown(t *testing.T) {
-	t.Parallel()
 	url := testkit.VHost(t)
 	proxy := newProxy(t, url)
 	b := broker.New(broker.Config{
@@ -187,7 +181,6 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 // Upstream 3 and 4: the publisher stayed dead after its connection was closed. Confirmed messages are in their
 // queue, whatever happens to the connection, and unsent ones are not.
 func TestPublisherSurvivesItsConnection(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	_ = b.plain.Close()
@@ -232,7 +225,6 @@ func TestPublisherSurvivesItsConnection(t *testing.T) {
 }
 
 func TestPublishGivesUpWithItsContext(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	cancel()

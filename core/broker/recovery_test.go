@@ -64,7 +64,6 @@ func TestConsumerComesBack(t *testing.T) {
 
 // A broker that answers nothing neither hangs a Stop nor a question.
 func TestFrozenServer(t *testing.T) {
-	t.Parallel()
 	behind := newRig(t)
 	behind.queue("q", nil)
 	proxy := newProxy(t, behind.url)
@@ -92,7 +91,6 @@ func TestFrozenServer(t *testing.T) {
 // Nothing is lost and nothing sticks: every message is seen at least once and
 // in the end acknowledged, however often the connections are closed.
 func TestNothingIsLostWhenConnectionsClose(t *testing.T) {
-	t.Parallel()
 	const n = 10_000
 	b := newRig(t)
 	b.queue("q", nil)
@@ -149,7 +147,6 @@ func TestNothingIsLostWhenConnectionsClose(t *testing.T) {
 }
 
 func TestConsumerOutlivesItsBroker(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.publishAll(messages("q", 1)...)

@@ -26,7 +26,6 @@ func (b *rig) drain(queue string) (all []amqp.Delivery) {
 
 // An operator changes the time to live so: the queue goes, and the worker declares it anew.
 func TestAWorkerQueueIsDeclaredWithAnotherTTLOnceItIsDeleted(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, time.Minute))
@@ -48,7 +47,6 @@ func TestAWorkerQueueIsDeclaredWithAnotherTTLOnceItIsDeleted(t *testing.T) {
 }
 
 func TestPoliciesComeAndGo(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	policy := broker.Policy{
 		Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1,

@@ -17,7 +17,6 @@ import (
 //
 //nolint:tparallel // the subtests share one queue
 func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
-	t.Parallel()
 	url := testkit.VHost(t)
 	connection := broker.New(broker.Config{URL: url, ConnectionName: "split"}, testkit.Logger(t), nil)
 	require.NoError(t, connection.Start(testkit.Context(t)))

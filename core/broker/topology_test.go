@@ -111,7 +111,6 @@ func TestDeadLettersArrive(t *testing.T) {
 // Without routes of ours the topology is the published one, on which the
 // broker drops dead letters.
 func TestNoDeadLettersLeavesThePublishedTopology(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, withManagement(t), func(c *broker.Config) { c.NoDeadLetters = true })
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 8, shortTTL))
@@ -130,7 +129,6 @@ func TestNoDeadLettersLeavesThePublishedTopology(t *testing.T) {
 
 // The probe finds lost routes: the key of a worker before it is bound.
 func TestProbeFindsLostRoutes(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	keys := []string{message.KeyExecutionCompleted, message.DispatchKey(1), message.CancelKey(1)}
@@ -171,7 +169,6 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 
 // The probe of deaths proves expiry and rejection, and leaves nothing behind.
 func TestProbeDeath(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.Error(t, b.ProbeDeath(b.ctx), "there is no dead-letter exchange")
 	require.NoError(t, b.DeclareExecutor(b.ctx))
@@ -186,7 +183,6 @@ func TestProbeDeath(t *testing.T) {
 
 // The listed topology is the topology of the broker after the declaration.
 func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, 0))
@@ -214,7 +210,6 @@ func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
 
 // A consumer is listed with the name of its connection.
 func TestConsumersAreListedWithTheirConnections(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	b.consume(broker.ConsumerConfig{Queue: "q", Tag: "executor.test"})
@@ -229,7 +224,6 @@ func TestConsumersAreListedWithTheirConnections(t *testing.T) {
 // The policy is ours alone: another that governs the exchange stays in force,
 // and a broker without the management API is none the worse.
 func TestForeignPolicyIsKept(t *testing.T) {
-	t.Parallel()
 	b := newRig(t, withManagement(t))
 	require.NoError(t, b.management.PutPolicy(b.ctx, broker.Policy{
 		Name: "theirs", Pattern: "^attune", ApplyTo: "all", Priority: 5,
@@ -248,7 +242,6 @@ func TestForeignPolicyIsKept(t *testing.T) {
 // Our declarations equal the declarations of the other programs, so the broker refuses none. A
 // differing one is named, and the rest is still declared.
 func TestDeclarationsAreThoseOfTheOthers(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	for range 2 {
 		require.NoError(t, b.DeclareCommon(b.ctx))
@@ -298,7 +291,6 @@ func TestDeclarationsAreThoseOfTheOthers(t *testing.T) {
 }
 
 func TestDifferentDeclarationIsNamed(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	b.queue(message.QueueEnforcements, nil)
 	err := b.DeclareExecutor(b.ctx)
@@ -317,7 +309,6 @@ func TestDifferentDeclarationIsNamed(t *testing.T) {
 }
 
 func TestQueueStateIsExact(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	state, err := b.QueueState(b.ctx, "missing")
 	require.NoError(t, err)

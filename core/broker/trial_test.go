@@ -82,7 +82,6 @@ func (b *rig) dies(queues ...string) {
 // After the death of a process its small messages come together, and its large ones one at a time, over all queues.
 // Nothing is condemned.
 func TestLargeMessagesOfADeadProcessAreTriedAlone(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	record := &trials{open: map[string]time.Time{}}
 	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)
@@ -137,7 +136,6 @@ func TestLargeMessagesOfADeadProcessAreTriedAlone(t *testing.T) {
 // A message that was tried alone by a process that died is dead-lettered with a mark that keeps it unread, and so is a
 // dead letter itself.
 func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	b.queue("q", nil)
@@ -179,7 +177,6 @@ func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
 // Another process, which lives, tries a copy of the message, or has lost its connection to the broker a moment ago: the
 // message waits for the end of that trial. An end that cannot be recorded is recorded later.
 func TestATrialOfALivingProcessCondemnsNothing(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	b.queue("q", nil)

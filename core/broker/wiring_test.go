@@ -15,7 +15,6 @@ import (
 
 // The wiring and the settings of a real broker include declarations and policies.
 func TestWiringAndSettingsOfARealBroker(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, time.Minute))
@@ -62,7 +61,6 @@ func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 
 // A real broker without an alarm blocks no connection.
 func TestNodesAndBlockedConnections(t *testing.T) {
-	t.Parallel()
 	b := newRig(t)
 	nodes, err := b.management.Nodes(b.ctx)
 	require.NoError(t, err)

@@ -51,7 +51,6 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 
 // One execution in every status: its next status, the messages, and the note.
 func TestTheOutcomeOfEveryStatus(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	age := func(d time.Duration) func(*testkit.ExecutionRow) { return func(e *testkit.ExecutionRow) { e.Age = d } }
 	unstarted := func(id int64) int64 {
@@ -119,7 +118,6 @@ func TestTheOutcomeOfEveryStatus(t *testing.T) {
 
 // An ended execution stays as it ended, and an unknown one is reported as unknown.
 func TestEndedExecutionsStay(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for _, status := range lifecycle.TerminalStatuses {
 		id := b.at(t, status, &b.plain)
@@ -138,7 +136,6 @@ func TestEndedExecutionsStay(t *testing.T) {
 
 // A cancel applies to the newest attempt, also one that is not due yet; it then never becomes due.
 func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	first := b.at(t, lifecycle.StatusFailed, &b.plain)
 	second := b.retryOf(t, first, lifecycle.StatusFailed, false)
@@ -160,7 +157,6 @@ func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 
 // A cancel of an execution ends its inquiry, and its workflow (upstream 51).
 func TestInquiriesOfACancelledExecutionEndWithIt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.at(t, lifecycle.StatusRunning, nil)
 	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)
@@ -177,7 +173,6 @@ func TestInquiriesOfACancelledExecutionEndWithIt(t *testing.T) {
 
 // A worker that sends no heartbeats is not asked; the search for orphans decides.
 func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	gone := testkit.Worker(t, b.store, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	result, sent := b.one(t, b.at(t, lifecycle.StatusRunning, &gone))
@@ -188,7 +183,6 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 
 // The note keeps the first requester, but a later cancel completes a note without one.
 func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.at(t, lifecycle.StatusRunning, &b.plain)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
@@ -203,7 +197,6 @@ func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 
 // Preview returns the result of Apply, and changes nothing.
 func TestPreviewEqualsApply(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	failed := b.at(t, lifecycle.StatusFailed, &b.plain)
 	b.retryOf(t, failed, lifecycle.StatusRequested, true)
@@ -232,7 +225,6 @@ func countType(page *cancellation.Page, kind string) int {
 }
 
 func TestAPageHasItsBound(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, err := b.apply(testkit.Context(t), cancellation.Request{}, make([]int64, cancellation.MaxPage+1)...)
 	require.ErrorContains(t, err, "at most 200")
@@ -241,7 +233,6 @@ func TestAPageHasItsBound(t *testing.T) {
 // An execution that is retried, or starts to wait, while its row is being locked is not decided by the older read:
 // the cancel is asked for again, and then includes it.
 func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	state := testkit.State(t, b.store, b.action, 1)
 	var retry int64
@@ -308,7 +299,6 @@ func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 // A page that only withdraws leaves everything alone that a worker has. It stores no request for it, by which the poll
 // would stop it before its turn.
 func TestAWithdrawalLeavesWhatWorkersHave(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	waiting, parent := b.at(t, lifecycle.StatusRequested, nil), b.at(t, lifecycle.StatusRunning, nil)
 	held := []int64{
@@ -330,7 +320,6 @@ func TestAWithdrawalLeavesWhatWorkersHave(t *testing.T) {
 
 // The writes repeat what was read: with another status, worker or attempt they fail, and change nothing.
 func TestWritesAboutChangedRowsFail(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.at(t, lifecycle.StatusScheduled, &b.fenced)
 	for name, c := range map[string]struct {
@@ -356,7 +345,6 @@ func TestWritesAboutChangedRowsFail(t *testing.T) {
 
 // A question that another service asks about an execution which a worker had stays open when that one is cancelled.
 func TestQuestionsAboutWorkOfAWorkerStayOpen(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.at(t, lifecycle.StatusScheduled, &b.fenced)
 	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)

@@ -14,7 +14,6 @@ import (
 // The poll runs every few seconds, and a walk over a tree many times. Neither may read all executions to find a
 // few, whether or not the statistics have their number, and with generic and custom plans.
 func TestStatementsFindRowsByKey(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `INSERT INTO execution (action, action_ref, status, parent)

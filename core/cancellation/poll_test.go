@@ -47,7 +47,6 @@ func (b *bundle) asked(t *testing.T, since time.Duration, status lifecycle.Statu
 
 // A poll that is woken while another replica works waits for it: the pass of that one may have begun too early.
 func TestAPollWaitsForThePassOfAnotherReplica(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	tx, err := b.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
@@ -65,7 +64,6 @@ func TestAPollWaitsForThePassOfAnotherReplica(t *testing.T) {
 
 // A lost message is sent again, once after each interval.
 func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	young := b.asked(t, time.Second, lifecycle.StatusCanceling, &b.plain, true)
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() + interval '1 hour'`) // it stays young
@@ -95,7 +93,6 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 // The poll ends executions that their worker never started or that have no worker, in the name of the requester;
 // S14: once.
 func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	waits := b.asked(t, 20*time.Second, lifecycle.StatusCanceling, &b.plain, false)
 	unstarted := b.asked(t, 2*time.Minute, lifecycle.StatusCanceling, &b.plain, false)
@@ -122,7 +119,6 @@ func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 // A worker that writes running without a check has overwritten the cancel: the poll asks again, and the row shows
 // it again.
 func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.at(t, lifecycle.StatusScheduled, &b.plain)
 	b.one(t, id)
@@ -138,7 +134,6 @@ func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
 // The notes of ended executions are deleted after a while. The notes of executions that a repeated report of their
 // end would retry are deleted later.
 func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	done := b.asked(t, time.Hour, lifecycle.StatusCancelled, &b.plain, true)
 	ancient := b.asked(t, 48*time.Hour, lifecycle.StatusTimeout, &b.plain, true)
@@ -161,7 +156,6 @@ func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 
 // With more than one page, none hides the ones after it.
 func TestThePollReadsAllPages(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	n := cancellation.MaxPage + 50
 	for range n {
@@ -177,7 +171,6 @@ func TestThePollReadsAllPages(t *testing.T) {
 
 // A retry that an older engine made in spite of a cancel request is stopped; a later retry by an operator is not.
 func TestARetryAgainstTheNoteIsStopped(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	strayed := b.asked(t, time.Minute, lifecycle.StatusFailed, &b.plain, true)
 	byHand := b.asked(t, time.Minute, lifecycle.StatusFailed, &b.plain, true)
@@ -195,7 +188,6 @@ func TestARetryAgainstTheNoteIsStopped(t *testing.T) {
 
 // A row that cannot be written keeps no other execution from its end.
 func TestARowThatCannotBeWrittenDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	bad := b.asked(t, time.Minute, lifecycle.StatusCanceling, nil, true)
 	good := b.asked(t, time.Minute, lifecycle.StatusCanceling, nil, true)

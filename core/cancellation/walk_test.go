@@ -44,7 +44,6 @@ func child(parent int64) func(*testkit.ExecutionRow) {
 // Parents come before their children, the walk passes through ended executions, and the children of a retry belong
 // to the tree.
 func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := b.at(t, lifecycle.StatusRunning, nil)
 	ended := b.at(t, lifecycle.StatusCompleted, nil, child(root))
@@ -68,7 +67,6 @@ func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 
 // Children that start while the tree is being cancelled are cancelled too, at any depth and by any service.
 func TestChildrenCreatedMeanwhileAreCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := b.at(t, lifecycle.StatusRunning, nil)
 	parent := b.at(t, lifecycle.StatusRunning, nil, child(root))
@@ -87,7 +85,6 @@ func TestChildrenCreatedMeanwhileAreCancelled(t *testing.T) {
 // Stress: while two services cancel a tree, others start children of every parent that they still see as active.
 // Nothing is left, and every end was written once (S14, S15).
 func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := b.at(t, lifecycle.StatusRunning, nil)
 	ctx := testkit.Context(t)
@@ -146,7 +143,6 @@ func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
 // Whatever a worker has is stopped when nothing is left to withdraw, also below it and of other parents: a slot that
 // becomes free starts none of them.
 func TestWaitingExecutionsOfATreeAreWithdrawnFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := b.at(t, lifecycle.StatusRunning, &b.plain)
 	below := b.at(t, lifecycle.StatusScheduled, &b.fenced, child(root))
@@ -215,7 +211,6 @@ func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
 // From the first transaction on no waiting execution of the walk starts, although later ones end them, and the walk
 // reports also the ones that an engine has ended meanwhile. An earlier request keeps its author.
 func TestTheFirstPageStoresTheRequestsOfAllWaitingExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var ids []int64
 	for range 5 {

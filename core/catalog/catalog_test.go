@@ -89,7 +89,6 @@ adaptive: {min: 2, latency: 2s}
 `
 
 func TestApplyStoresEveryKey(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	result := b.apply(t, everyKey+`---
 ref: deploy.pace
@@ -130,7 +129,6 @@ window: 24h
 
 // A repeated application changes no row, writes no audit row and invalidates no cache of rules.
 func TestApplyAgainTouchesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.apply(t, everyKey)
 	b.apply(t, "ref: core.one\nthreshold: 1\ndescription: ''\n")
@@ -148,7 +146,6 @@ func TestApplyAgainTouchesNothing(t *testing.T) {
 }
 
 func TestApplyChanges(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.apply(t, everyKey)
 	const changed = `
@@ -250,7 +247,6 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 
 // A late error of the database rolls all changes back.
 func TestApplyRollsBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, "alter table policy add constraint small check (threshold < 100)")
 	_, err := b.catalog.Apply(t.Context(), request("ref: a.one\nthreshold: 1\n---\nref: a.two\nthreshold: 100\n"))
@@ -264,7 +260,6 @@ func TestApplyRollsBack(t *testing.T) {
 // Concurrent applications of the same policies run one after the other. Each compares with the result of the one
 // before, so that the audit rows form a chain.
 func TestConcurrentApplies(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const appliers = 8
 	var group sync.WaitGroup
@@ -302,7 +297,6 @@ func TestConcurrentApplies(t *testing.T) {
 
 // The second application compares after the first one has committed.
 func TestApplyWaitsForAnother(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held := testkit.Begin(t, b.store)
 	_, err := held.Exec(t.Context(), store.LockCatalog)
@@ -339,7 +333,6 @@ func (b *bundle) awaitWaiting(t *testing.T) {
 
 // An application waits for the deletion of its action and then reports it as missing.
 func TestApplyWaitsForADeletion(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	deletion := testkit.Begin(t, b.store)
 	_, err := deletion.Exec(t.Context(), "delete from action where ref = 'deploy.rollout'")
@@ -399,7 +392,6 @@ func (b *bundle) nudged(t *testing.T) []int64 {
 
 // The queues of a changed policy, before and after the change, are requested again.
 func TestApplyNudgesWaitingExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	scale := testkit.Action(t, b.store, "deploy.scale")
 	other := testkit.Action(t, b.store, "other.work")
@@ -431,7 +423,6 @@ func TestApplyNudgesWaitingExecutions(t *testing.T) {
 
 // Nudges are bounded, and the sweeps find the other queues. Queues behind a shared limit come first.
 func TestNudgesAreBounded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `
 		with states as (
@@ -452,7 +443,6 @@ func TestNudgesAreBounded(t *testing.T) {
 }
 
 func TestApplyNamesPoliciesWithoutEffect(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.apply(t, "ref: p.old\nthreshold: 2\naction: deploy.rollout\n---\nref: p.pack\nthreshold: 9\npack: deploy\n")
 	superseded := func(content string, dry bool) []string {

@@ -262,7 +262,6 @@ func TestReadStandardInput(t *testing.T) {
 // Existing packs have actions without a ref, which other loaders skip. The rest of the pack is applied, and nothing is
 // pruned for them.
 func TestActionsWithoutRefAreSkipped(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	files := map[string]string{
 		"pack.yml": "ref: shop\nname: Shop\nlabel: Shop\nversion: 1.0.0\nauthor: A\nemail: a@b.c\nconf_schema: {type: object, properties: {x: {type: boolean, default: true}}}\n" +

@@ -123,7 +123,6 @@ func (b *bundle) everything(t *testing.T) string {
 }
 
 func TestApplyPack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	result := b.must(t, order(t, root))
@@ -174,7 +173,6 @@ func (b *bundle) types() []string {
 
 // A repeated application writes no row, no audit row and no message, and neither does a dry run with changes.
 func TestApplyPackAgainTouchesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	dry := order(t, root)
@@ -197,7 +195,6 @@ func TestApplyPackAgainTouchesNothing(t *testing.T) {
 // An application keeps the configuration of a pack in the database, and the state of a rule without `enabled` in its
 // file.
 func TestOperatorsSettingsStay(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
 	testkit.Exec(t, b.store, `update pack set config = '{"currency": "USD"}' where ref = 'shop'`)
@@ -276,7 +273,6 @@ func texts(mistakes []pack.Mistake) []string {
 }
 
 func TestTheDatabaseRefusesAtTheLastMoment(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, "alter table rule add constraint none check (false)")
 	before := b.everything(t)
@@ -289,7 +285,6 @@ func TestTheDatabaseRefusesAtTheLastMoment(t *testing.T) {
 
 // Of concurrent applications of a pack one writes all changes.
 func TestPacksAppliedAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	results := make([][]string, 4)
@@ -312,7 +307,6 @@ func TestPacksAppliedAtOnce(t *testing.T) {
 
 // Rows that the existing loader has written from the same files stay unchanged, except columns that it does not know.
 func TestPacksOfAnotherLoader(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into pack (ref, label, version, config, meta, installed_at) values ('shop', 'Shop', '1.0.0', '{"currency": "EUR"}', '{}', now())`)
 	testkit.Exec(t, b.store, `insert into runtime (ref, name, aliases, distributions) values ('core.python', 'Python', '{python3}', '{"x": 1}')`)
@@ -336,7 +330,6 @@ func TestPacksOfAnotherLoader(t *testing.T) {
 
 // Items that were created by hand or belong to another pack are refused.
 func TestForeignItemsAreRefused(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into pack (ref, label, version) values ('shop', 'Shop', '1.0.0')`)
 	testkit.Exec(t, b.store, `insert into trigger (ref, pack, pack_ref, label, is_adhoc)
@@ -348,7 +341,6 @@ func TestForeignItemsAreRefused(t *testing.T) {
 
 // Items that are missing in the folder are deleted on request only, and never while their executions run.
 func TestPrune(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
 	testkit.Exec(t, b.store, `insert into rule (ref, pack, pack_ref, label, action_ref, trigger_ref, enabled, is_adhoc)
@@ -382,7 +374,6 @@ func TestPrune(t *testing.T) {
 
 // A rule runs its action again after the action was deleted and applied again.
 func TestReferencesToDeletedItemsAreRestored(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	b.must(t, order(t, root))
@@ -395,7 +386,6 @@ func TestReferencesToDeletedItemsAreRestored(t *testing.T) {
 
 // Numbers are compared by value, however the database writes them.
 func TestNumbersOfItemsAreComparedByValue(t *testing.T) {
-	t.Parallel()
 	b, root := setup(t), t.TempDir()
 	apply := func(numbers string) []string {
 		put(t, root, "deploy/pack.yaml", "ref: deploy\nversion: 1.0.0\n")

@@ -58,7 +58,6 @@ func TestLinksWithinAPackAreFollowed(t *testing.T) {
 // A link out of a pack, or out of the given folder, is not followed, with a warning that shows nothing of its target.
 // Nothing of its pack is pruned, unless the link is given too.
 func TestLinksOutOfThePackAreNotFollowed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, map[string]string{
 		"pack.yaml": "ref: shop\nversion: 1.0.0\n", "actions/a.yaml": "ref: shop.a\nentry_point: a.sh\n", "actions/a.sh": "true\n",

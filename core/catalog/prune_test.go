@@ -16,7 +16,6 @@ import (
 
 // Deleting a workflow reads its executions and none of others.
 func TestPruningReadsOnlyDeletedItems(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	testkit.Exec(t, b.store, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
@@ -68,7 +67,6 @@ func TestPruningReadsOnlyDeletedItems(t *testing.T) {
 // A single file, even pack.yaml, does not describe the rest of its pack. Nothing is pruned
 // then, with a warning.
 func TestPruneWantsTheFolder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	b.must(t, order(t, root))
@@ -110,7 +108,6 @@ func TestPruneWantsTheFolder(t *testing.T) {
 
 // Files that refer to items which would be deleted are refused, at the place of each reference.
 func TestPruneSparesReferredItems(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
 	root := folder(t, shop, "actions/charge.yaml", "", "actions/order.yaml", "ref: shop.order\nentry_point: order.sh\n",
@@ -148,7 +145,6 @@ func TestPruneSparesReferredItems(t *testing.T) {
 
 // Policies of the folder are deleted. Others stay in force and are named, unless their action is deleted.
 func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop, "policies/wide.yaml", "ref: all.wide\nthreshold: 50\n")
 	b.must(t, order(t, root))
@@ -188,7 +184,6 @@ func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
 
 // A deletion is audited with the values of the policy, and a second one finds nothing.
 func TestDeletePolicy(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.apply(t, everyKey)
 	gone := catalog.PolicyDeletion{Ref: "deploy.limit", Reason: "the move is over", Actor: "ada", Source: "test"}
@@ -207,7 +202,6 @@ func TestDeletePolicy(t *testing.T) {
 
 // A file with a mistake may describe anything, so a reference is not said to be one to an item that would be deleted.
 func TestPruneTellsOnlyOfTheMistake(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
 	root := folder(t, shop, "actions/charge.yaml", "ref: [\n")

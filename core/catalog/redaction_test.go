@@ -40,7 +40,6 @@ func (b *bundle) audited(t *testing.T, text string) int {
 
 // Secrets in the configuration of a pack are stored, and neither shown nor audited.
 func TestSecretsOfPacksAreNotShown(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	request := order(t, folder(t, shop, "pack.yaml", secretive))
 	request.DryRun = true
@@ -55,7 +54,6 @@ func TestSecretsOfPacksAreNotShown(t *testing.T) {
 
 // A schema that cannot be read may mark anything.
 func TestUnreadableSchemasHideEverything(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const rule = "rules/on_order.yaml"
 	b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "hush"))))
@@ -70,7 +68,6 @@ func TestUnreadableSchemasHideEverything(t *testing.T) {
 
 // Values for secret parameters are not shown, except templates. The schema of the rule's previous action counts too.
 func TestSecretsOfRulesAreNotShown(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const rule = "rules/on_order.yaml"
 	result := b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "hush-one"))))

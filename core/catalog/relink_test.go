@@ -12,7 +12,6 @@ import (
 
 // All rules that name an action or a trigger are linked again when it is applied again, also alone.
 func TestRulesAreLinkedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)
 	b.must(t, order(t, root))

@@ -38,7 +38,6 @@ func poisoned(m broker.Message) broker.Message {
 // Each kind of dead letter is decided as in the table of docs/dead-letters.md, and the unknown ones
 // wait for an operator.
 func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
@@ -198,7 +197,6 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 
 // Messages with values that text or JSON columns refuse are stored nevertheless, whole within the bounds of size.
 func TestOddDeadLettersAreKept(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	big := bytes.Repeat([]byte("x"), 5<<20)
@@ -254,7 +252,6 @@ func TestOddDeadLettersAreKept(t *testing.T) {
 // A dead letter that the database refuses is stored in a reduced form. If the database refuses that
 // too, it stays with the broker, delays no other, and is stored as soon as possible.
 func TestADeadLetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	testkit.Exec(t, d.store,
 		`ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
@@ -283,7 +280,6 @@ func TestADeadLetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testin
 
 // A taken message that the database refuses is stored in a reduced form, and its neighbours as they are.
 func TestATakenMessageThatTheDatabaseDoesNotTakeIsReduced(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
 	var page []broker.Delivery
@@ -303,7 +299,6 @@ func TestATakenMessageThatTheDatabaseDoesNotTakeIsReduced(t *testing.T) {
 
 // Probes are dropped; nothing of them is stored, and their neighbours are.
 func TestProbesAreDropped(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	for _, probe := range d.wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
@@ -323,7 +318,6 @@ func TestProbesAreDropped(t *testing.T) {
 // Messages about rows that do not exist share one row of the ledger for each queue and type, with a count. After an
 // operator's decision the next message begins a new row. Other dead letters have a row each.
 func TestDeadLettersWithoutARowAreCounted(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	h := d.open(t)
 	sent := 0

@@ -19,7 +19,6 @@ import (
 // Upstream 1, ruling 5: an expired dispatch of a worker with fencing moves to another one in place, and its evidence
 // is stored in the same transaction.
 func TestAnExpiredDispatchMoves(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	old := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
@@ -61,7 +60,6 @@ func TestAnExpiredDispatchMoves(t *testing.T) {
 // Upstream 34: if the worker could still start it, the row ends with the published result, and its end is announced,
 // from which release and retry follow.
 func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
@@ -85,7 +83,6 @@ func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
 // S9: a dead letter moves an execution only if it is about the dispatch in force and that can have expired. Published
 // copies change nothing.
 func TestCopiesOfADispatchMoveNothing(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.queueTTL = 10 * time.Minute
 	action := testkit.Action(t, d.store, "pk.do")
@@ -128,7 +125,6 @@ func TestCopiesOfADispatchMoveNothing(t *testing.T) {
 
 // Of two dead letters of one dispatch of an engine without attempts, one decides.
 func TestOneOfTwoDeadLettersOfADispatchDecides(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
@@ -149,7 +145,6 @@ func TestOneOfTwoDeadLettersOfADispatchDecides(t *testing.T) {
 
 // A worker that rejected a dispatch does not get it again, even if it has the most room.
 func TestARejectedDispatchGoesToAnotherWorker(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "rejects", fenced,
@@ -170,7 +165,6 @@ func TestARejectedDispatchGoesToAnotherWorker(t *testing.T) {
 // S9: the worker starts the execution while its dead letter is decided: the first write wins, and
 // the other changes nothing.
 func TestAStartAtTheSameMomentWins(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
@@ -212,7 +206,6 @@ func TestAStartAtTheSameMomentWins(t *testing.T) {
 // S13: the same dead letter several times, at two handlers at once, is one row with one effect; so
 // are two dead letters of a dispatch that was published twice.
 func TestADeadLetterThatComesAgainChangesNothing(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
@@ -240,7 +233,6 @@ func TestADeadLetterThatComesAgainChangesNothing(t *testing.T) {
 // S20: a handler that dies between its commit and the acknowledgement is followed
 // by another, which finds the row and changes nothing.
 func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
@@ -301,7 +293,6 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 
 // While the database is down, no dead letter is acknowledged or lost, and the handler continues by itself.
 func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	gate := testkit.OpenStore(t, d.store.Pool().Config().ConnString())
 	d.open(t)
@@ -324,7 +315,6 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 
 // A dispatch whose row no batch can write is stored by itself, reduced and with the reason, for an operator.
 func TestADispatchThatNoBatchCanDecideWaitsForAnOperator(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (headers IS NULL)`)
 	w := testkit.Worker(t, d.store, "stranger")

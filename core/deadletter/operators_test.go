@@ -39,7 +39,6 @@ func (d *service) discard(t *testing.T, id int64) error {
 // A waiting dead letter is sent again unchanged, once, for any number of requests; the headers of
 // its death are removed.
 func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	h := d.open(t)
 	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
@@ -99,7 +98,6 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 // S2: a dispatch is never sent again. A handled one can be requeued, as a new attempt; other
 // decisions refuse it.
 func TestRequeueingADispatchRequestsANewAttempt(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	w := testkit.Worker(t, d.store, "stranger")
@@ -123,7 +121,6 @@ func TestRequeueingADispatchRequestsANewAttempt(t *testing.T) {
 }
 
 func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
@@ -166,7 +163,6 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 
 // A message counts its deaths when it is requeued, also after the rows of the earlier ones were pruned.
 func TestARequeuedMessageCountsItsDeaths(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	d.open(t)
 	m := poisoned(deadLetter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}))

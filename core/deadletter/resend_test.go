@@ -73,7 +73,6 @@ func next(t *testing.T, channel *amqp.Channel, queue string) (got amqp.Delivery)
 // A message that was taken, requeued, sent elsewhere or put back is the same, property by property, header by header
 // and byte by byte.
 func TestAMessageComesBackAsItWas(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	channel := d.channel(t)
 	relay := outbox.New(outbox.Config{}, d.store, d.wire.Publisher(), testkit.Logger(t), nil)
@@ -131,7 +130,6 @@ func TestAMessageComesBackAsItWas(t *testing.T) {
 
 // A message that was requeued and taken again, or that dies again in the same second, is another dead letter.
 func TestARequeuedMessageIsTakenAgain(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	channel := d.channel(t)
 	_, err := channel.QueueDeclare("q", true, false, false, false, nil)
@@ -176,7 +174,6 @@ func (d *service) take(t *testing.T, queue string) {
 // A message that the engine gave up on, and one that the broker dead-lettered, come back as they were sent; the ledger
 // says what they lose.
 func TestADeadMessageComesBackAsItWasSent(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	channel := d.channel(t)
 	d.open(t)
@@ -219,7 +216,6 @@ func TestADeadMessageComesBackAsItWasSent(t *testing.T) {
 
 // A message that the broker refuses often enough is a dead letter again, with its evidence. Any other decision stays.
 func TestARefusedMessageIsADeadLetterAgain(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	h := d.open(t)
 	m := deadLetter(t, "some.key", message.TypeEventCreated, message.EventCreated{EventID: 1})
@@ -267,7 +263,6 @@ func TestARefusedMessageIsADeadLetterAgain(t *testing.T) {
 // A message that was put back and taken again is another dead letter. A dispatch is put back only while its worker may
 // start it.
 func TestWhatIsPutBackIsTakenAgain(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	w := testkit.Worker(t, d.store, "w")
 	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)

@@ -75,7 +75,6 @@ func (w *wire) ProbeDeath(ctx context.Context) error {
 // Upstream 1: every route in use is probed again and again. A lost one is declared again; one that
 // stays lost is logged once, with advice, and so is its return.
 func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	// only bindings carry them
 	testkit.Manage(t, http.MethodDelete, "/api/policies/"+testkit.VHostName(t, d.amqp)+"/"+broker.PolicyUnrouted, nil,
@@ -156,7 +155,6 @@ func (w *watched) ProbeDeadLetters(ctx context.Context, keys []string) []broker.
 // Routes are probed at the start and whenever the connection has come up, without
 // waiting for their time: a broker may have lost them with it.
 func TestRoutesAreProbedAfterEveryReconnect(t *testing.T) {
-	t.Parallel()
 	d := newService(t)
 	w := &watched{wire: wire{Broker: d.wire}, changes: make(chan broker.StateChange, 1), probes: make(chan int, 10)}
 	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: time.Hour, ProbeEvery: time.Hour}, d.store, w,

@@ -265,7 +265,6 @@ func TestInvariantsFindTheirViolations(t *testing.T) {
 }
 
 func TestInvariantsHoldWithHealthyRows(t *testing.T) {
-	t.Parallel()
 	db := setup(t)
 
 	act, worker := action(t, db), testkit.Worker(t, db, "w")

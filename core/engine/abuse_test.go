@@ -112,7 +112,6 @@ func large() (list []amqp.Publishing) {
 // Messages that multiply what they hold take neither the memory of an engine, a worker and a command, nor its time:
 // a request beside them starts at once.
 func TestAbuseOfQueues(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	engine, _ := b.program(t, "serve")
 	worker, workerLog := b.program(t, "worker", "--name", "w1", "--concurrency", "4")

@@ -16,7 +16,6 @@ import (
 
 // Depths are exact, missing queues, exchanges and lost routes are named, and a disconnected broker is an error.
 func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
-	t.Parallel()
 	cfg := config.Default()
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = testkit.VHost(t), testkit.ManagementURL(t)
 	wire := broker.New(broker.Config{URL: cfg.MessageQueue.URL, ConnectionName: "probe"}, testkit.Logger(t), nil)

@@ -17,7 +17,6 @@ import (
 // Alerts are raised, served and measured by the rules of the configuration, and cleared when their condition is
 // over.
 func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	testkit.State(t, b.store, action, 3, func(r *testkit.StateRow) { r.Queued, r.Paused = 4, true })

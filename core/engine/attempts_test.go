@@ -116,7 +116,6 @@ func TestActionsOfAnExistingInstallationRunOnce(t *testing.T) {
 // attempt a row of its own with its reason, on another worker while there is one,
 // and never before the attempt before it has ended.
 func TestAFailureIsRepeatedAsOftenAsItsActionAllows(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "again.flaky", func(a *testkit.ActionRow) { a.MaxRetries = 2 })
 	testkit.Policy(t, b.store, action, 1)
@@ -171,7 +170,6 @@ func TestAFailureIsRepeatedAsOftenAsItsActionAllows(t *testing.T) {
 // A retry waits for its time without a slot, outside all queues, and whatever asks
 // for it before changes nothing; a restart of the engine does not forget it.
 func TestARetryWaitsForItsTime(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "again.later", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
 	testkit.Policy(t, b.store, action, 1)
@@ -216,7 +214,6 @@ func TestARetryWaitsForItsTime(t *testing.T) {
 // L4, upstream 18: unstarted executions of a dead worker move to another one, in place if both refuse older
 // attempts.
 func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "move.me")
 	testkit.Policy(t, b.store, action, 3)
@@ -247,7 +244,6 @@ func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
 // Otherwise the row is closed and the work repeated as a new row: the worker
 // could yet start the old one, and whatever it writes lands on a closed row.
 func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "move.me")
 	silent := testkit.Worker(t, b.store, "silent", beating)
@@ -276,7 +272,6 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 // A dispatch that the broker returns, because the worker has no queue, goes to another worker. The worker is
 // suspected until its queue is consumed again.
 func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	testkit.Action(t, b.store, "move.me")
@@ -320,7 +315,6 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 
 // Upstream 12, 13: an unfinished claim is put back after half a minute, without any message.
 func TestAStaleClaimIsPutBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "claim.stale")
 	b.fake(t, nil)

@@ -38,7 +38,6 @@ func (b *bundle) batchWorker(t *testing.T, name string, change ...func(*worker.C
 // one of ours that does not announce it get single messages, as ever. Every execution runs
 // once.
 func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	announces := b.batchWorker(t, "announces")
 	plain := b.batchWorker(t, "plain", func(c *worker.Config) { c.SingleMessages = true })
@@ -95,7 +94,6 @@ func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
 // A batch that expires in the queue of a dead worker becomes one dead letter for each of
 // its executions, and each of them goes on elsewhere.
 func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "again.batch")
 	other := b.fake(t, fence).ID
@@ -132,7 +130,6 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 // A batch of completions releases every slot, however often it comes. Elements that cannot be read are one dead letter,
 // the batch; one about a row that does not exist dies alone.
 func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "together.ended")
 	testkit.Policy(t, b.store, action, 250)

@@ -18,7 +18,6 @@ import (
 // An execution whose dispatch its worker cannot read releases its slot at once. So does one whose parameters are
 // nested too deeply.
 func TestUnreadableDispatchesHoldNoSlot(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "deep.one", func(a *testkit.ActionRow) { a.Entrypoint = "core.echo" })
 	testkit.Policy(t, b.store, action, 1)

@@ -64,7 +64,6 @@ func walOf(t *testing.T, a *account) (total float64) {
 // Executions run one after the other, from request to released slot, and keep the budget. The statements of an idle
 // engine and worker are measured and subtracted.
 func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	a.engine(t)
 	a.worker(t, "w1", 5)

@@ -104,7 +104,6 @@ func TestACancelFreesSlotsAtOnce(t *testing.T) {
 // river#1397, #1564: the cancel request reaches no queue. The poll sends it again, and the execution
 // ends. The worker is of another program, which reads no rows while it runs something.
 func TestALostRequestToStopIsSentAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
@@ -133,7 +132,6 @@ func TestALostRequestToStopIsSentAgain(t *testing.T) {
 // An existing API cancels a workflow by the row of its execution and a status report: the report is enough to stop its
 // tasks.
 func TestAStatusReportStopsTheTasksOfACancelledWorkflow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	e := b.engine(t)
 	e.StopWorkflowSweep()
@@ -172,7 +170,6 @@ tasks: [{name: a, action: pk.go}]
 // A worker of another program receives a canceling execution and never starts it. The poll closes
 // the execution, and a waiting one gets its slot.
 func TestAnExecutionThatAnExistingWorkerNeverStartsEnds(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(c *config.Config) {
 		c.Executor.HeartbeatInterval, c.Executor.ScheduledTimeout = time.Hour, time.Hour
@@ -195,7 +192,6 @@ func TestAnExecutionThatAnExistingWorkerNeverStartsEnds(t *testing.T) {
 
 // A tree is cancelled while children are created: all of it ends, and no part of it starts later.
 func TestATreeEndsWhileItsChildrenAreCreated(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	b.worker(t, "w1", 10)
@@ -233,7 +229,6 @@ func TestATreeEndsWhileItsChildrenAreCreated(t *testing.T) {
 // S15: a storm of executions that fail and are repeated, and of cancels at random
 // moments: after a cancel was acknowledged no attempt of that execution starts.
 func TestAfterAnAcknowledgedCancelNoAttemptStarts(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(c *config.Config) {
 		c.Executor.Retry.BaseDelay, c.Executor.Retry.Multiplier, c.Executor.Retry.Jitter = 50*time.Millisecond, 1, 0
@@ -286,7 +281,6 @@ func (b *bundle) now(ctx context.Context) (at time.Time) {
 // Cancels at random moments against an existing worker, which writes running without a check and does not know
 // attempts: everything ends, executions that were cancelled at once never ran, and every slot is released.
 func TestCancelsAgainstStartsOfAnExistingWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	b.poll(t, cancellation.Config{})

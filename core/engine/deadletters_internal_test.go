@@ -102,7 +102,6 @@ func TestADeadLetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 // A dead letter whose execution fits no worker now stays in hand, undecided, and
 // its execution keeps its slot; when room comes it goes there.
 func TestADeadLetterWaitsForCapacity(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	h := newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
@@ -142,7 +141,6 @@ func TestADeadLetterWaitsForCapacity(t *testing.T) {
 // when the dead letter was first read, by the database's clock, or from the dispatch if it is
 // redelivered.
 func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
-	t.Parallel()
 	s := newCrowded(t)
 	read := func(died time.Time, again bool) *deadletter.Message {
 		deadLetter := scheduledDeadLetter(t, s.store, s.action, s.queue, s.old)
@@ -179,7 +177,6 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 // Dead letters for which no worker has room do not take the whole prefetch: a few wait
 // in hand, further ones are decided at once, and others pass them.
 func TestOnlyAFewDeadLettersWaitForCapacity(t *testing.T) {
-	t.Parallel()
 	s := newCrowded(t)
 	var deadLetters []*deadletter.Message
 	for range deadletter.Prefetch {

@@ -86,7 +86,6 @@ func TestExpiredDispatchesAreRetriedElsewhere(t *testing.T) {
 // Ruling 5: at workers that fence attempts the execution itself goes on elsewhere,
 // without a retry.
 func TestExpiredDispatchesMoveBetweenWorkersWithFencing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "again.moved")
 	silent := b.withoutConsumer(t, "silent", 2*time.Second,
@@ -111,7 +110,6 @@ func TestExpiredDispatchesMoveBetweenWorkersWithFencing(t *testing.T) {
 
 // Upstream 2: a lost report is acted on: the slot that its execution held is free.
 func TestALostReportReleasesTheSlot(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "lost.report")
 	testkit.Policy(t, b.store, action, 1)

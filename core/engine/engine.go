@@ -127,12 +127,8 @@ const batchConnections = 4
 const restConnections = 6
 
 func (e *Engine) open(ctx context.Context) (err error) {
-	base := store.Config{
-		URL: e.cfg.Database.URL, Login: e.cfg.Login("database.url"), Schema: e.cfg.Database.Schema,
-		ConnectTimeout: e.cfg.Database.ConnectTimeout,
-		IdleTimeout:    e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
-	}
-	hot := base
+	hot, rest := store.Configured(e.cfg, "attune-executor rounds"), store.Configured(e.cfg, "attune-executor")
+	hot.Relay, rest.Relay = e.id, e.id
 	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
 	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-batchConnections-restConnections, 1))
 	if e.lanes < lanes {
@@ -142,13 +138,11 @@ func (e *Engine) open(ctx context.Context) (err error) {
 			"needed", lanes+batchConnections+restConnections)
 	}
 	batches := int32(e.lanes + batchConnections)
-	hot.MaxConnections, hot.ApplicationName, hot.HotPath = batches, e.cfg.Named("attune-executor rounds"), true
+	hot.MaxConnections, hot.HotPath = batches, true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for batches: %w", err)
 	}
-	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-batches,
-		restConnections), e.cfg.Named("attune-executor")
+	rest.MaxConnections = max(e.cfg.Database.MaxConnections-batches, restConnections)
 	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
 		e.store.Close()
@@ -159,20 +153,14 @@ func (e *Engine) open(ctx context.Context) (err error) {
 
 // assemble creates the parts in the order of their start.
 func (e *Engine) assemble(version string) error {
-	mq := e.cfg.MessageQueue
 	loopMetrics := supervise.NewMetrics(e.registry)
 	spans, err := e.addTraces(version, loopMetrics)
 	if err != nil {
 		return err
 	}
-	e.broker = broker.New(broker.Config{
-		URL: mq.URL, Login: e.cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
-		ManagementLogin: e.cfg.Login("message_queue.management_url"),
-		ConnectionName:  "attune-executor " + e.id.String()[:8],
-		DialTimeout:     mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
-		QuorumQueues: mq.RabbitMQ.Quorum(), Trials: e.query,
-	}, e.logger, broker.NewMetrics(e.registry))
+	wire := broker.Configured(e.cfg, "attune-executor "+e.id.String()[:8])
+	wire.Trials = e.query
+	e.broker = broker.New(wire, e.logger, broker.NewMetrics(e.registry))
 	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{
@@ -189,7 +177,7 @@ func (e *Engine) assemble(version string) error {
 		Recovering:          e.outages.Recovering, Recheck: func() { e.hot.wake.after(recheckAfter, time.Now()) },
 	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
-	prefetch := mq.RabbitMQ.PrefetchCount
+	prefetch := e.cfg.MessageQueue.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = e.newHotPath(sched, prefetch)
 	e.hot.spans = spans.batches
@@ -276,13 +264,7 @@ func (e *Engine) monitor(probe *prober) *alerting.Reader {
 	if e.cfg.MessageQueue.ManagementURL != "" {
 		deps.Broker = probe
 	}
-	return alerting.NewReader(monitor.New(monitor.Config{
-		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout,
-		MaxQueued:      e.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
-		SilentReplicas: e.cfg.Retention.SilentReplicas,
-		ActionRetries:  retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
-	}, deps), e.cfg.Alerts, probe)
+	return alerting.NewReader(monitor.New(monitor.Configured(e.cfg), deps), e.cfg.Alerts, probe)
 }
 
 func (e *Engine) stepConfig() stepConfig {
@@ -292,13 +274,7 @@ func (e *Engine) stepConfig() stepConfig {
 		queueTTL:     e.cfg.MessageQueue.RabbitMQ.WorkerQueueTTL,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{
-			Retry: retrypolicy.Config{
-				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier,
-				MaxDelay: retry.MaxDelay,
-				Jitter:   retry.Jitter, Unstarted: retry.MaxUnstarted,
-				ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
-			},
-			Chance: rand.Float64,
+			Retry: retrypolicy.Configured(retry), Chance: rand.Float64,
 		},
 	}
 }

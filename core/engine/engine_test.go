@@ -226,7 +226,6 @@ func (b *bundle) requireLegalMoves(t *testing.T) {
 
 // A client that knows nothing but the published protocol is the worker.
 func TestAThirdPartyWorkerRunsAnExecutionToItsEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
@@ -296,7 +295,6 @@ func requireOrder(t *testing.T, b *bundle, ids []int64) {
 
 // L4: the executions of a dead worker end and release their slots; queued executions continue at another worker.
 func TestTheWorkOfADeadWorkerIsDecidedAndItsSlotsAreGivenBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(c *config.Config) {
 		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 10
@@ -321,7 +319,6 @@ func TestTheWorkOfADeadWorkerIsDecidedAndItsSlotsAreGivenBack(t *testing.T) {
 }
 
 func TestUnreadableMessagesAreDeadLetteredAndBlockNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	wire := b.connect(t, "poison")
 	b.engine(t)
@@ -362,7 +359,6 @@ func requestMessage(t *testing.T, id int64, name string) broker.Message {
 // growing pauses and then kept as a dead letter that says why. Meanwhile it delays no other
 // message, and is not redelivered in a loop (upstream 5).
 func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	wire := b.connect(t, "ghost")
@@ -387,7 +383,6 @@ func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 // MassTransit 1627: a message that is there before its row is served when the row
 // comes, without a sweep.
 func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	wire := b.connect(t, "early")
@@ -406,7 +401,6 @@ func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
 }
 
 func TestReadinessNamesFailingChecks(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	e := b.engine(t, func(c *config.Config) { c.Executor.HTTP.Listen = "127.0.0.1:0" })
 	get := func(path string) (int, string) {
@@ -442,7 +436,6 @@ func TestReadinessNamesFailingChecks(t *testing.T) {
 }
 
 func TestStartRefusesADatabaseThatWasNotMigrated(t *testing.T) {
-	t.Parallel()
 	s := servers{Database: testkit.EmptyDatabase(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}
 	e, err := engine.New(testkit.Context(t), s.config(), engine.Deps{Logger: testkit.Logger(t)})
 	require.NoError(t, err)

@@ -58,7 +58,6 @@ func (b *bundle) enforced(t *testing.T, n int, timeout time.Duration) {
 }
 
 func TestAnEventRunsTheActionsOfItsRules(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.door(t, 2)
 	b.engine(t)
@@ -82,7 +81,6 @@ func created(t *testing.T, exchange, key, kind string, payload any) broker.Messa
 // S10, S13: two replicas get every message of events and enforcements twice more and
 // in the wrong order, also after all is done: nothing happens twice.
 func TestEventsThatAreDeliveredAgainRunNothingTwice(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.door(t, 2)
 	wire := b.connect(t, "again")
@@ -172,7 +170,6 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 
 // L1: events and enforcements whose message was lost are found by the sweep.
 func TestEventsWhoseMessageWasLostAreFound(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.door(t, 1)
 	testkit.Exec(t, b.store, `UPDATE event_matching SET since = now() - interval '2 days'`)
@@ -188,7 +185,6 @@ func TestEventsWhoseMessageWasLostAreFound(t *testing.T) {
 // Upstream 59: a rule that is deleted before its enforcement is taken up leads to no
 // execution and to no error that comes back.
 func TestTheEnforcementOfADeletedRuleIsDisabled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.door(t, 2)
 	testkit.Exec(t, b.store, `INSERT INTO enforcement (rule, rule_ref, trigger_ref, payload, event)
@@ -232,7 +228,6 @@ func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 // A secret parameter reaches the action, both from the event and from the configuration of the pack. It is stored
 // nowhere unencrypted on its way.
 func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const key = "a key of at least thirty-two characters"
 	action := testkit.Action(t, b.store, "demo.knock", func(a *testkit.ActionRow) {

@@ -29,7 +29,6 @@ func startedGauge(t *testing.T, deps gaugeDeps) *gauge {
 }
 
 func TestAScrapeShowsTheDatabase(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
 	testkit.Policy(t, st, action, 5)
@@ -85,7 +84,6 @@ attune_queue_waiting_age{action="demo.sleep",le="+Inf"} 3
 
 // The limit is that of each queue, neither the sum over groups nor the limit of a deleted policy.
 func TestTheLimitIsThatOfEachQueue(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	group := func(key string) func(*testkit.StateRow) { return func(r *testkit.StateRow) { r.GroupKey = &key } }
 	grouped, gone := testkit.Action(t, st, "demo.grouped"), testkit.Action(t, st, "demo.gone")
@@ -154,7 +152,6 @@ func TestUnknownIsNotZero(t *testing.T) {
 }
 
 func TestOnlyTheBusiestActionsAreShown(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	pack := testkit.Pack(t, st, "demo")
 	testkit.Exec(t, st, `insert into action (ref, pack, pack_ref, label, entrypoint)

@@ -64,7 +64,6 @@ func (b *bundle) logged(t *testing.T, log *logBuffer) {
 func listening(c *config.Config) { c.Executor.HTTP.Listen = "127.0.0.1:0" }
 
 func TestAReplicaReportsItself(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	e := b.engine(t, listening)
 	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil)
@@ -240,7 +239,6 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 // A migration may require newer programs while a replica runs. The replica is then not ready, and its health page
 // says what to do.
 func TestAReplicaIsNotReadyOnASchemaThatNeedsANewerProgram(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	e := b.engine(t, listening)
 	schema := func() (detail string, ok bool) {

@@ -81,7 +81,6 @@ func (b *bundle) workerRow(t *testing.T) (id int64) {
 // was there before the engine and the worker or comes later: it is in the ledger once,
 // with its headers, and the next request runs at once.
 func TestNoMessageTakesAQueueAway(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	channel := b.channel(t)
 	flood := func(names []string) {
@@ -148,7 +147,6 @@ func (b *bundle) crash(t *testing.T, queue string, done func() bool) {
 // running engine and at its start; a request that was lost with it starts without
 // waiting for the age at which messages count as lost; and the replica says so.
 func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	worker := ofWorker(b.workerRow(t))
@@ -209,7 +207,6 @@ func TestQueuesThatHaveCrashedAreDeclaredAtTheStart(t *testing.T) {
 // next request runs.
 func TestAQueueThatCrashesIsDeclaredAgain(t *testing.T) {
 	testkit.NeedsSlow(t, "a queue is crashed half a dozen times")
-	t.Parallel()
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	b.engine(t)

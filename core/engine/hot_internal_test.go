@@ -31,7 +31,6 @@ func (noRelay) Published(int64, []outbox.Message) {}
 // A queue that cannot be filled fails alone: neither the one request that came
 // with it nor the other queues pay for it.
 func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	h := newHot(nil, nil, 1,
@@ -115,7 +114,6 @@ func TestPausesGrow(t *testing.T) {
 // Rules that change while batches run, as they do while packs are loaded, are
 // waited for: no request is dead-lettered for them.
 func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
@@ -139,7 +137,6 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 // Upstream 13: a message about an unfinished claim puts it back, whether a sweep has found it or
 // not, and the next batch serves it. A young claim is left to the batch that made it.
 func TestAMessagePutsAStaleClaimBack(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
@@ -216,7 +213,6 @@ func deliver(t *testing.T, items []item) {
 // A locked row delays its own deliveries only. The batch processes the others and postpones the
 // affected ones, which succeed after the lock is released. It tries them together, not one by one.
 func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")

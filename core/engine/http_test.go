@@ -16,7 +16,6 @@ import (
 
 // A replica serves the queues of the API and their metrics.
 func TestAReplicaServesQueuesAndTheirMetrics(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	testkit.Policy(t, b.store, action, 3)

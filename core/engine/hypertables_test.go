@@ -14,7 +14,6 @@ import (
 // On an installation with hypertables a replica serves as on any other: events, histories and the audit log get
 // their rows, in chunks, and the retention leaves the chunks alone.
 func TestAReplicaServesAnInstallationWithHypertables(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.HypertableDatabase(t))
 	testkit.Exec(t, b.store, `insert into event (trigger_ref, created) select 'old.tick', now() - n * interval '1 day'
 		from generate_series(10, 40) n`)

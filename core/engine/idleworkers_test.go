@@ -98,7 +98,6 @@ func (a *idleAccount) touched(t *testing.T) int {
 // rows. An execution costs as many statements, rows and bytes of WAL as without them, with a margin of 20% for
 // loops.
 func TestLiveWorkersWithoutWorkCostAnExecutionNothing(t *testing.T) {
-	t.Parallel()
 	a := &idleAccount{account: newAccount(t)}
 	a.inspects = a.inspectsWAL(t)
 	// The idle workers have no processes, which a look at their queues would find out.

@@ -85,7 +85,6 @@ func (b *bundle) noSlot(t *testing.T) {
 // holds no slot meanwhile, and continues after the answer, whichever program took the answer and
 // however often it is reported.
 func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	b.engine(t)

@@ -150,7 +150,6 @@ func (a *atFault) mended(t *testing.T) {
 
 // A column that the batches need is dropped under load, and added again.
 func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
-	t.Parallel()
 	a := newFaultyInstallation(t)
 	testkit.Exec(t, a.store, `ALTER TABLE execution DROP COLUMN worker_affinity`)
 	a.emit(t, 15)
@@ -246,7 +245,6 @@ func TestARevokedPrivilegeHoldsAllWorkAndEndsNone(t *testing.T) {
 // Executions wait behind a held slot when the fault begins, for longer than their queue
 // allows. None of them times out, neither during the fault nor after it.
 func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "fault.one")
 	testkit.Policy(t, b.store, action, 1)

@@ -114,7 +114,6 @@ func (s *stand) scheduled(id int64) bool {
 // While one lane waits for a queue that another transaction holds, the others go on, and its
 // own messages keep their order.
 func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	s := newStand(t)
 	held, free := s.of(0, "held"), s.of(1, "free")
 	testkit.Policy(t, s.store, held, 1)
@@ -153,7 +152,6 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 
 // A message that keeps failing costs its own lane some halved batches and the others none.
 func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
-	t.Parallel()
 	s := newStand(t)
 	sick, well := s.of(0, "sick"), s.of(1, "well")
 	var others []int64
@@ -182,7 +180,6 @@ func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 // Queues keep the order of delivery, and no message is lost or processed twice, while deliveries return and lanes
 // stop with messages in process.
 func TestLanesKeepTheOrderOfQueues(t *testing.T) {
-	t.Parallel()
 	s := newStand(t)
 	const actions, each = 7, 30
 	var list []testkit.ActionRow
@@ -216,16 +213,8 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	require.Equal(t, actions,
 		testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1`))
 	for _, action := range list {
-		rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT e.execution_id FROM execution_admission_entry e
+		line := testkit.Column[int64](t, s.store.Pool(), `SELECT e.execution_id FROM execution_admission_entry e
 			JOIN execution_admission_state s ON s.id = e.state_id WHERE s.action_id = $1 ORDER BY e.queue_order`, action.ID)
-		require.NoError(t, err)
-		var line []int64
-		for rows.Next() {
-			var id int64
-			require.NoError(t, rows.Scan(&id))
-			line = append(line, id)
-		}
-		require.NoError(t, rows.Err())
 		require.Equal(t, asked[action.ID][1:], line)
 		require.True(t, s.scheduled(asked[action.ID][0]))
 	}
@@ -243,7 +232,6 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 
 // A request does not pass an earlier one of its action that a half of the same batch has left.
 func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
-	t.Parallel()
 	s := newStand(t)
 	h := newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: noRelay{}, Logger: testkit.Logger(t)}),
@@ -288,7 +276,6 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 
 // The backlog of a blocked lane stays bounded, however often deliveries return.
 func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
-	t.Parallel()
 	s := newStand(t)
 	h := newHot(nil, nil, 1, nil, stepConfig{}, testkit.Logger(t), nil)
 	wire := s.connect("piles")
@@ -344,7 +331,6 @@ func TestADeliveryIsSettledWithItsLastItem(t *testing.T) {
 
 // A small connection pool means fewer lanes, which the log reports.
 func TestFewConnectionsMeanFewerLanes(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	for most, want := range map[int32]int{1: 1, 12: 2, 20: 8, 50: 8} {
 		cfg := config.Default()

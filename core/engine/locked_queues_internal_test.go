@@ -24,7 +24,6 @@ func takeHeld(l *lane) []item {
 // and in their order; the others of the batch are served. When there is nothing else to
 // do, the loop waits for the queue.
 func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	h := newHot(nil, nil, 1,

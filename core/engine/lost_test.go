@@ -189,7 +189,6 @@ func TestUnstartedExecutionsOfADeadWorkerFailInThePublishedWords(t *testing.T) {
 // Requested executions and created enforcements of another engine are continued at any age, and events that had a
 // rule and got no enforcement unless they are too old. Nothing runs twice.
 func TestWorkOfAnotherEngineIsContinued(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.door(t, 1)
 	testkit.Exec(t, b.store, `UPDATE event_matching SET since = now()`)
@@ -258,7 +257,6 @@ func TestWorkOfAnotherEngineIsContinued(t *testing.T) {
 // and a message. The engine does not cancel it, and the answer neither releases a slot nor starts
 // anything.
 func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "ask.api")
 	testkit.Policy(t, b.store, action, 1)
@@ -313,7 +311,6 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 // An inquiry made through the API about the task of a workflow keeps the workflow from
 // nothing: neither while the question is open nor by how it ends.
 func TestAWorkflowDoesNotWaitForInquiriesOfTheAPI(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const ref, text = "pk.asked", `
 version: "1"

@@ -105,9 +105,7 @@ func (e *Engine) otherExecutors(ctx context.Context, management *broker.Manageme
 
 // newManagement is a client of the management API, nil if none is configured.
 func (e *Engine) newManagement() *broker.Management {
-	mq := e.cfg.MessageQueue
-	management, _, _ := broker.OpenManagement(broker.Config{ // nil for an unusable URL, which other checks report
-		URL: mq.URL, ManagementURL: mq.ManagementURL, ManagementLogin: e.cfg.Login("message_queue.management_url"),
-	}, depthTimeout)
+	// nil for an unusable URL, which other checks report
+	management, _, _ := broker.OpenManagement(broker.Configured(e.cfg, ""), depthTimeout)
 	return management
 }

@@ -67,7 +67,6 @@ func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 
 // An alert names an executor that starts later.
 func TestAnExecutorThatComesLaterIsNoticed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(cfg *config.Config) { cfg.Alerts["other_executor"].For = 0 })
 	other := b.connect(t, "other").Consume(broker.ConsumerConfig{

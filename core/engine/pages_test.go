@@ -320,15 +320,8 @@ func (b *bundle) fired(t *testing.T, event int64) (execution int64) {
 // tasks are the executions of a workflow's tasks, with index and status, sorted.
 func (b *bundle) tasks(t *testing.T, id int64) (ran []string) {
 	t.Helper()
-	rows, err := b.store.Pool().Query(testkit.Context(t), `SELECT concat_ws(' ', workflow_task ->> 'task_name',
+	ran = testkit.Column[string](t, b.store.Pool(), `SELECT concat_ws(' ', workflow_task ->> 'task_name',
 		workflow_task ->> 'task_index', status::text) FROM execution WHERE parent = $1`, id)
-	require.NoError(t, err)
-	for rows.Next() {
-		var one string
-		require.NoError(t, rows.Scan(&one))
-		ran = append(ran, one)
-	}
-	require.NoError(t, rows.Err())
 	slices.Sort(ran)
 	return ran
 }

@@ -345,7 +345,6 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 // The statements of the document about queues, as they are written, while one of three
 // executions runs and two wait.
 func TestPublishedStatementsAboutQueues(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	action := testkit.Action(t, b.store, "demo.one")
 	testkit.Policy(t, b.store, action, 1)

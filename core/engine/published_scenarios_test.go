@@ -209,7 +209,6 @@ func (s *scenario) messageExpires() {
 // The published integration test: a worker crashes with a scheduled execution; 310 s
 // later its status is failed and result.error contains "timeout". Here it takes 90 s.
 func TestThePublishedIntegrationTest(t *testing.T) {
-	t.Parallel()
 	s := &scenario{bundle: setupOn(t, testkit.AdoptedDatabase(t)), t: t}
 	if !testkit.Slow() {
 		s.change = append(s.change, quickSilence)

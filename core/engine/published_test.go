@@ -19,7 +19,6 @@ import (
 // An execution that an action requests with its token runs like any other, below the
 // one that requested it, and is cancelled with it.
 func TestExecutionsRequestedWithATokenRun(t *testing.T) {
-	t.Parallel()
 	const secret = "the_secret_of_the_published_api"
 	b := setup(t)
 	b.worker(t, "w1", 4)

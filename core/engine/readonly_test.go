@@ -36,7 +36,6 @@ func (b *lockedBuffer) String() string {
 // A running replica whose database becomes read only is not ready, and says why in /readyz and in its log, until it
 // may write again.
 func TestAReplicaOfAReadOnlyDatabaseIsNotReady(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.OwnDatabase(t))
 	lines := &lockedBuffer{}
 	e, err := engine.New(testkit.Context(t), b.config(),

@@ -49,7 +49,6 @@ func unstarted(t *testing.T, database, amqp string, logger *slog.Logger) *Engine
 
 // One of the other replicas logs a silent replica, once, and only if it has seen the database long enough.
 func TestOneOfTheOthersMissesAReplica(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	var log sharedLog
@@ -97,7 +96,6 @@ func TestOneOfTheOthersMissesAReplica(t *testing.T) {
 
 // The start is a time of the database. It stays the same when the row is written again.
 func TestTheStartOfAReplicaIsATimeOfTheDatabase(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	r := unstarted(t, database, "amqp://u:p@127.0.0.1:1/", testkit.Logger(t)).report
@@ -119,7 +117,6 @@ func TestTheStartOfAReplicaIsATimeOfTheDatabase(t *testing.T) {
 // Upstream 1: workers that make no routes for their dead letters get them also
 // when they register while the engine runs.
 func TestNewWorkersGetTheRoutesOfTheirDeadLetters(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	e := unstarted(t, database, testkit.VHost(t), testkit.Logger(t))
 	ctx := testkit.Context(t)

@@ -17,7 +17,6 @@ import (
 
 // The keys of message_queue.rabbitmq reach the connections and the topology.
 func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
-	t.Parallel()
 	s := servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}
 	own := s.config()
 	cfg, err := config.Load("", []string{"ATTUNE__SERVICE_NAME=billing", "ATTUNE__ENVIRONMENT=lab"})

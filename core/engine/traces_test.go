@@ -296,7 +296,6 @@ func lasting(paths []string) []string {
 // One trace has the whole life of an event: its rules, their executions with a retry, and a workflow
 // with its tasks. Batches and messages belong to it too.
 func TestATraceHasTheWholeLifeOfAnEvent(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	c := collect(t)
 	b.Collector = c.URL
@@ -349,7 +348,6 @@ func TestATraceHasTheWholeLifeOfAnEvent(t *testing.T) {
 
 // A client's traceparent is continued, and decides whether the trace is sampled.
 func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	c := collect(t)
 	b.Collector = c.URL
@@ -406,7 +404,6 @@ func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
 
 // A collector that is away delays no execution, and gets the traces when it is back.
 func TestACollectorThatIsAwayDelaysNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	c := collect(t)
 	c.leave(true)
@@ -425,7 +422,6 @@ func TestACollectorThatIsAwayDelaysNothing(t *testing.T) {
 
 // Without tracing nothing is written for it.
 func TestWithoutTracingNothingIsWrittenForIt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.engine(t)
 	b.worker(t, "w1", 5)

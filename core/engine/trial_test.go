@@ -18,7 +18,6 @@ import (
 // unread, and the execution it is about runs all the same. Its small neighbour, which was in hand both times too, is
 // handled.
 func TestAMessageInHandAtTwoDeathsIsSetAside(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	id := b.request(t, "core.echo", 1, `{"message":"locked"}`)[0]

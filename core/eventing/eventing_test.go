@@ -126,7 +126,6 @@ func (b *bundle) text(sql string, args ...any) string {
 // Every rule that an event fires has an enforcement with its rendered parameters,
 // and asks for an execution; the others have none. Again changes nothing (S10).
 func TestAnEventFiresItsRulesOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	all := b.rule("demo.all", `[]`, `{"text":"{{ event.payload.who }} at {{ event.id }}"}`)
 	open := b.rule("demo.open", `{"any":[{"field":"state","operator":"equals","value":"open"}]}`, `{}`)
@@ -163,7 +162,6 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 
 // A path without a value is null, and the enforcement names it.
 func TestPathsWithoutAValueAreNoted(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	odd := b.rule("demo.odd", `[]`,
 		`{"text":"by {{ event.paylod.who }}","other":["{{ event.payload.whom }}"],"null":"{{ event.payload.none }}"}`)
@@ -179,7 +177,6 @@ func TestPathsWithoutAValueAreNoted(t *testing.T) {
 
 // Upstream 53: a rule that cannot be carried out does not affect others, and its enforcement has the error.
 func TestARuleThatFailsHidesNoOther(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	bad := map[string]int64{
 		"rule demo.template: action_params: text: column 1: the template is not closed by }} in \"{{ event.id\"":                              b.rule("demo.template", `[]`, `{"text":"{{ event.id"}`),
@@ -214,7 +211,6 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 
 // Some failing expressions are stored, and all of them are counted.
 func TestOfManyFailuresSomeAreKept(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for i := range 25 {
 		b.rule(fmt.Sprintf("demo.r%d", i), `{"expression":"event.payload.none"}`, `{}`)
@@ -236,7 +232,6 @@ func TestOfManyFailuresSomeAreKept(t *testing.T) {
 // Upstream 55: disabled triggers and rules do not fire, and an event for one rule fires only that one. On an adopted
 // schema only rules can be disabled, as before the adoption.
 func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	one := b.rule("demo.one", `[]`, `{}`)
 	two := b.rule("demo.two", `[]`, `{}`)
@@ -262,7 +257,6 @@ func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 
 // Secret parameters of the action and of the pack's configuration are encrypted everywhere.
 func TestSecretParametersAreSealed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update pack set config = '{"token":"hush","host":"h"}', conf_schema = '{"token":{"type":"string","secret":true}}'`)
 	rule := b.rule("demo.config", `[]`, `{"token":"Bearer {{ pack.config.token }}","text":"{{ pack.config.host }}"}`)
@@ -298,7 +292,6 @@ func TestSecretParametersAreSealed(t *testing.T) {
 }
 
 func TestSecretParametersNeedAKey(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *eventing.Config) { c.Keys = secret.Keyring{} })
 	rule := b.rule("demo.literal", `[]`, `{"token":"open"}`)
 	require.Equal(t, 1, b.match(b.event(`{}`)).Disabled)
@@ -309,7 +302,6 @@ func TestSecretParametersNeedAKey(t *testing.T) {
 
 // An event whose row is not committed yet is reported, and the others are matched.
 func TestEventsWithoutARowAreReported(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.rule("demo.one", `[]`, `{}`)
 	testkit.Exec(t, b.store, `update rule set created = now() - interval '30 days'`)
@@ -326,7 +318,6 @@ func TestEventsWithoutARowAreReported(t *testing.T) {
 // S10 under contention: replicas with the same events in any order make each
 // enforcement once, and none of them fails.
 func TestReplicasWithTheSameEventsMakeOneEnforcementEach(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const events, rules = 40, 5
 	for i := range rules {
@@ -359,7 +350,6 @@ func TestReplicasWithTheSameEventsMakeOneEnforcementEach(t *testing.T) {
 
 // A batch that fires too much for one transaction is done in several.
 func TestALargeBatchIsParted(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *eventing.Config) { c.MaxEnforcements = 10 })
 	for i := range 12 {
 		b.rule(fmt.Sprintf("demo.r%d", i), `[]`, `{}`)
@@ -371,7 +361,6 @@ func TestALargeBatchIsParted(t *testing.T) {
 
 // An enforcement of another program is kept, and its execution is requested.
 func TestAnEnforcementOfAnotherIsKept(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	rule := b.rule("demo.one", `[]`, `{"text":"ours"}`)
 	event := b.event(`{}`)
@@ -384,7 +373,6 @@ func TestAnEnforcementOfAnotherIsKept(t *testing.T) {
 
 // The message has the members that existing services expect.
 func TestTheMessageOfAnEnforcement(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	rule := b.rule("demo.one", `[]`, `{}`)
 	event := b.event(`{"a":1}`)
@@ -402,7 +390,6 @@ func TestTheMessageOfAnEnforcement(t *testing.T) {
 // the event that led to its execution, whose own row, workflow or first attempt has the
 // enforcement, and one more.
 func TestRulesThatFireEachOtherEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *eventing.Config) { c.MaxDepth = 3 })
 	b.rule("demo.loop", `[]`, `{}`)
 	event := b.event(`{}`)

@@ -2,12 +2,9 @@ package eventing_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/store"
@@ -34,29 +31,10 @@ func (n node) each(visit func(node)) {
 // keeps, and returns it.
 func explain(t *testing.T, st *store.Store, sql string, args ...any) node {
 	t.Helper()
-	ctx := testkit.Context(t)
-	var raw []byte
-	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{
-			"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
-			"PREPARE hot AS " + sql,
-		} {
-			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return fmt.Errorf("%s: %w", setup, err)
-			}
-		}
-		marks := make([]string, len(args))
-		for i := range args {
-			marks[i] = fmt.Sprintf("$%d", i+1)
-		}
-		explain := "EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE hot(" + strings.Join(marks, ", ") + ")"
-		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&raw)
-	})
-	require.NoError(t, err, sql)
 	var plans []struct {
 		Plan node `json:"Plan"`
 	}
-	require.NoError(t, json.Unmarshal(raw, &plans))
+	require.NoError(t, json.Unmarshal(testkit.GenericPlan(t, st, "ANALYZE, ", sql, args...), &plans))
 	return plans[0].Plan
 }
 

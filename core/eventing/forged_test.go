@@ -14,7 +14,6 @@ import (
 // A sender of events gets no secret of a pack's configuration by a forged marker, be it an object, within a text, or in
 // pieces that a template joins.
 func TestEventsCannotForgeSecrets(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update pack set config = '{"token":"hush","host":"h"}', conf_schema = '{"token":{"type":"string","secret":true}}'`)
 	b.rule("demo.forged", `[]`, `{"token":"{{ event.payload.t }}{{ event.payload.rest }}"}`)

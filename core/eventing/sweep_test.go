@@ -71,7 +71,6 @@ func (b *bundle) age(table string, id int64, age time.Duration) {
 
 // L1: events and enforcements whose message was lost are found. Matched, young and old ones are not.
 func TestEventsWithLostMessagesAreFound(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.rule("demo.one", `[]`, `{}`)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
@@ -104,7 +103,6 @@ func TestEventsWithLostMessagesAreFound(t *testing.T) {
 
 // An event is found again until it is matched.
 func TestEventsAreFoundUntilTheyAreMatched(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	lost := b.aged(time.Hour)
@@ -130,7 +128,6 @@ func TestEventsAreFoundUntilTheyAreMatched(t *testing.T) {
 
 // One replica sweeps at a time.
 func TestOneReplicaSweepsAtATime(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	b.aged(time.Minute)
@@ -149,7 +146,6 @@ func TestOneReplicaSweepsAtATime(t *testing.T) {
 
 // Marks are deleted when they are not needed any more, and the event does not fire again.
 func TestMarksArePruned(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	old, young := b.event(`{}`), b.event(`{}`)
 	b.match(old, young)
@@ -164,7 +160,6 @@ func TestMarksArePruned(t *testing.T) {
 // Of events from before the first match only those are found that had a rule, which has not changed since, and got
 // no enforcement. Later rules do not fire for them.
 func TestUnmatchedEventsOfAnotherEngineAreFound(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now()`)
 	old, changed := b.rule("demo.old", `[]`, `{}`), b.rule("demo.changed", `[]`, `{}`)

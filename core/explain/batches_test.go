@@ -18,7 +18,6 @@ import (
 // TestWhyAgreesWithAdmission: limits of the action, its pack, a rate and groups
 // at once, as the batches of the engine leave them.
 func TestWhyAgreesWithAdmission(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	b := &testBundle{
 		Reader:  explaining(monitor.Config{QueueTimeout: time.Hour}, monitor.Deps{Store: st}),

@@ -15,7 +15,6 @@ import (
 // TestReasonsAndTriesAreTheSameEverywhere: the list, one execution, why and the attempts
 // tell the same of why an execution ended, and which try it was.
 func TestReasonsAndTriesAreTheSameEverywhere(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "pk.a")
 	for name, result := range map[string]string{

@@ -14,7 +14,6 @@ import (
 
 // A screen reads a part of a large document and says of how much. Everything else reads all of it.
 func TestALargeDocumentIsWholeOrSaysItsSize(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	result := map[string]string{"stdout": strings.Repeat("é", 400_000)}

@@ -30,7 +30,6 @@ func setup(t *testing.T) *testBundle {
 }
 
 func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	group := "tenant=acme"
@@ -79,7 +78,6 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 }
 
 func TestAnExecutionHasItsTimeline(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")

@@ -135,7 +135,6 @@ func TestPaceHasFewDigits(t *testing.T) {
 }
 
 func TestForecastKnowsNoWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -209,7 +208,6 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 
 // The list of queues, the page of a queue and the last waiting execution have one forecast.
 func TestOneForecastOfAQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")

@@ -9,7 +9,6 @@ import (
 )
 
 func TestWaitsOfAQueueHavePercentiles(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")

@@ -13,7 +13,6 @@ import (
 // A worker is shown and assessed with its probe; an old
 // probe is ignored, and a schema without probes is read as before.
 func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")

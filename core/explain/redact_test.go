@@ -13,7 +13,6 @@ import (
 
 // A parameter that the action marks as secret is not shown, even if the row has it in plain text.
 func TestSecretsInTheClearAreNotShown(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "probe.leak", func(row *testkit.ActionRow) {
 		row.ParamSchema = map[string]any{

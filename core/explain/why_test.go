@@ -30,7 +30,6 @@ func (b *testBundle) ask(t *testing.T, id int64) *Why {
 }
 
 func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -77,7 +76,6 @@ func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 
 // TestWhyCountsLanes: the high lane goes first, whenever its executions joined it.
 func TestWhyCountsLanes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -93,7 +91,6 @@ func TestWhyCountsLanes(t *testing.T) {
 }
 
 func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -139,7 +136,6 @@ func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
 }
 
 func TestWhyCountsRatesAndQuotas(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -177,7 +173,6 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 
 // TestWhyOfOtherStatuses: each is one sentence.
 func TestWhyOfOtherStatuses(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w-1")
@@ -250,7 +245,6 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 // TestWhyNamesTheFateOfUnstartedExecutions: a worker that falls silent loses it,
 // and one that takes too long, at the next check of the engine.
 func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Reader = explaining(monitor.Config{OrphanInterval: time.Minute, ScheduledTimeout: 2 * time.Hour}, b.Deps())
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -272,7 +266,6 @@ func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 
 // The timeouts of a queue are foreseen before one of its executions has ended, by the time of the running ones.
 func TestTimeoutsAreForeseenBeforeTheFirstEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	state, _, _ := b.AddQueue(t, testkit.Action(t, b.Store, "demo.sleep"), 1, 1, 2, testkit.Worker(t, b.Store, "w").ID)
@@ -291,7 +284,6 @@ func TestTimeoutsAreForeseenBeforeTheFirstEnd(t *testing.T) {
 // TestWhyExpectsAStartFromRunTimes: an execution takes forty seconds, however
 // seldom they came, so the second in the queue of one slot starts in eighty.
 func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -348,7 +340,6 @@ func TestLimitLineCountsLikePeople(t *testing.T) {
 }
 
 func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Policy(t, b.Store, action, 3,
@@ -412,7 +403,6 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 // TestWhyWithoutOurColumns: a database that is not ours gives what its row says
 // and never an error of SQL.
 func TestWhyWithoutOurColumns(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	waits := testkit.Execution(t, b.Store, action)
@@ -448,7 +438,6 @@ func TestWhyWithoutOurColumns(t *testing.T) {
 // TestQueueViewsStayCheap is the promise that asking about queues costs the same
 // however many wait: at fifty thousand waiters nothing walks a table.
 func TestQueueViewsStayCheap(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action, small := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "demo.small")
@@ -535,7 +524,6 @@ func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
 
 // TestWhyNamesTheRemainsOfAnAbandonedExecution: whether the action was killed with its worker.
 func TestWhyNamesTheRemainsOfAnAbandonedExecution(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w1")
@@ -554,7 +542,6 @@ func TestWhyNamesTheRemainsOfAnAbandonedExecution(t *testing.T) {
 
 // TestWhyOfAWorkflowShowsFalseConditions with their values, the newest last.
 func TestWhyOfAWorkflowShowsFalseConditions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
 		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})

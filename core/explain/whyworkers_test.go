@@ -20,7 +20,6 @@ import (
 // TestWhyNamesEveryWorkerThatDoesNotTakeIt: by its action's needs, its own, and
 // where it failed before.
 func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
@@ -87,7 +86,6 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 }
 
 func TestWhyBoundsTheWorkersItNames(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	b.NeedsPython(t, action.ID, ">=3.11")
@@ -127,7 +125,6 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 }
 
 func TestWhyWithoutAnyWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	failed := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.a"),
 		monitortest.Status(lifecycle.StatusFailed), func(r *testkit.ExecutionRow) {
@@ -139,7 +136,6 @@ func TestWhyWithoutAnyWorker(t *testing.T) {
 }
 
 func TestWhyNamesTheTimeOfARetry(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'own'`)
@@ -198,7 +194,6 @@ func versions(list ...string) map[string]any {
 
 // An execution whose workers have all left says when it fails, or times out before that.
 func TestWhySaysWhenAnExecutionWithoutAWorkerFails(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")

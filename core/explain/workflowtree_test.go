@@ -16,7 +16,6 @@ import (
 
 // The tree explains why each task waits, and has the transitions of the definition.
 func TestAWorkflowSaysWhyItWaits(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: lifecycle.StatusRunning,
@@ -74,7 +73,6 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 
 // A child in a queue has the reason of its queue, and a nested workflow is marked as one.
 func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	content := "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}, {name: inner, action: a.c}]"
 	outer := b.AddWorkflow(t, "shop.outer", content,
@@ -106,7 +104,6 @@ func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 
 // Of one task more children are read than of the others, up to a bound.
 func TestMoreChildrenOfOneTask(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.AddWorkflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}'}, {name: also, action: a.b, with_items: '{{ parameters.list }}'}]",
 		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})

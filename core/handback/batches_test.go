@@ -16,7 +16,6 @@ import (
 // No batch remains where a published executor or worker reads: an existing worker with the name of one of ours
 // runs everything in its queue.
 func TestBatchesAreSplit(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.batch")
 	ours := testkit.Worker(t, w, "ours", func(row *testkit.WorkerRow) {

@@ -190,7 +190,6 @@ func (w *world) steps(t *testing.T) (*testkit.FakeWorker, chan<- struct{}) {
 // TestTheOtherExecutorGoesOnAtOnce: two of six executions run and four wait when the engine stops. The executor of
 // the installation completes all six, in order and never more than two at once.
 func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 2)
@@ -234,12 +233,8 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 
 func (w *world) entries(t *testing.T, status string) []int64 {
 	t.Helper()
-	rows, err := w.pool.Query(testkit.Context(t),
+	return testkit.Column[int64](t, w.pool,
 		"SELECT execution_id FROM execution_admission_entry WHERE status = $1 ORDER BY queue_order", status)
-	require.NoError(t, err)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	require.NoError(t, err)
-	return ids
 }
 
 // TestThereAndBackAgain: the engine continues what the other executor has started after the schema is migrated
@@ -278,7 +273,6 @@ func TestThereAndBackAgain(t *testing.T) {
 
 // TestAReplicaThatGoesOnAfterAHandBack: if the schema stays after a hand-back, the engine uses the queues again.
 func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 2)
@@ -307,7 +301,6 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 // Messages wake executions that no release wakes: those without a place in a queue, free slots, ends of children, and
 // the rest of the outbox.
 func TestMessagesWakeExecutionsThatNoReleaseWakes(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	plain, limited := testkit.Action(t, w, "demo.plain"), testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, limited, 2)
@@ -384,7 +377,6 @@ func (w *world) requested(t *testing.T) []int64 {
 // TestGroupsAreThoseOfTheOtherExecutor: a limit of the pack counts each action and group, with the other
 // executor's keys.
 func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.grouped", func(a *testkit.ActionRow) {
 		a.ParamSchema = map[string]any{"tier": map[string]any{"type": "number", "default": 1}}
@@ -402,18 +394,14 @@ func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 		})
 	}
 	require.Equal(t, 3, w.handBack(t).Active)
-	rows, err := w.pool.Query(testkit.Context(t), `SELECT s.group_key FROM execution_admission_state s
+	keys := testkit.Column[string](t, w.pool, `SELECT s.group_key FROM execution_admission_state s
 		JOIN execution_admission_entry q ON q.state_id = s.id WHERE s.max_concurrent = 5 ORDER BY q.execution_id`)
-	require.NoError(t, err)
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
 	require.Equal(t, []string{
 		`{"place.region":"a&b","tier":1}`, `{"place.region":null,"tier":1.0}`, `{"place.region":null,"tier":1}`,
 	}, keys)
 }
 
 func TestRefusesWhileAReplicaRuns(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 1)
@@ -430,7 +418,6 @@ func TestRefusesWhileAReplicaRuns(t *testing.T) {
 
 // Without the management API the routes of known workers are deleted, for dispatches and for cancel requests.
 func TestRoutesOfWorkersAreDeletedWithoutTheManagementAPI(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	worker := testkit.Worker(t, w, "w1").ID
 	w.engine(t)()
@@ -444,7 +431,6 @@ func TestRoutesOfWorkersAreDeletedWithoutTheManagementAPI(t *testing.T) {
 }
 
 func TestRefusesWithoutABroker(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, action, 1)

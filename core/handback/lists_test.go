@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
@@ -51,15 +50,11 @@ func (w *world) define(t *testing.T, ref, source string) testkit.ActionRow {
 // each are the numbers of the items in executions with one of these statuses.
 func (w *world) each(t *testing.T, statuses ...string) []int {
 	t.Helper()
-	rows, err := w.pool.Query(testkit.Context(t), `SELECT (config ->> 'n')::int FROM execution
+	return testkit.Column[int](t, w.pool, `SELECT (config ->> 'n')::int FROM execution
 		WHERE action_ref = 'demo.each' AND status::text = ANY ($1)
 		  AND config ->> 'name' = 'region-w'
 		  AND config -> 'n' = workflow_task -> 'task_index' AND config -> 'at' = config -> 'n'
 		ORDER BY 1`, statuses)
-	require.NoError(t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	require.NoError(t, err)
-	return list
 }
 
 func (w *world) purge(t *testing.T, queue string) {
@@ -117,7 +112,6 @@ func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 // messages are lost. The hand-back publishes the ends, and the other executor continues with the list and the next
 // task.
 func TestUnpublishedEndsArePublishedAtHandBack(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	worker, step := w.steps(t)
 	execution, stop := w.startList(t)
@@ -148,7 +142,6 @@ func TestUnpublishedEndsArePublishedAtHandBack(t *testing.T) {
 
 // TestTheLastEndOfATaskIsPublishedAtHandBack: only the consequences of unpublished ends are left of the workflow.
 func TestTheLastEndOfATaskIsPublishedAtHandBack(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	worker, step := w.steps(t)
 	action := w.define(t, "demo.pair", `
@@ -208,7 +201,6 @@ func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 // TestItemsWhoseInputCannotBeRenderedFail: such an item gets a failed execution, so that the list fails under the
 // other executor too.
 func TestItemsWhoseInputCannotBeRenderedFail(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	_, step := w.steps(t)
 	action := w.define(t, "demo.broken", `
@@ -241,7 +233,6 @@ tasks:
 
 // TestTheSurveyNamesSettingsWithoutAnEffect lists settings without an effect.
 func TestTheSurveyNamesSettingsWithoutAnEffect(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	strict := w.define(t, "demo.strict", "version: \"1\"\nstrict: true\ntasks: [{name: a, action: demo.a}]\n")
 	w.define(t, "demo.lenient", "version: \"1\"\ntasks: [{name: b, action: demo.b}]\n")
@@ -276,7 +267,6 @@ tasks:
 // TestTheSurveyNamesParallelTasks: the published executor ends a workflow when the parallel tasks have ended,
 // without later tasks. So the survey names every open workflow with a parallel task.
 func TestTheSurveyNamesParallelTasks(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define(t, "demo.both", twoAtOnce)
 	w.define(t, "demo.plain", "version: \"1\"\ntasks: [{name: a, action: demo.a}]\n")

@@ -12,7 +12,6 @@ import (
 // A workflow that was never taken over goes back as it came: an end that its executor has processed, or repeated, is
 // not announced again.
 func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define(t, "demo.list", sevenItems)
 	each := testkit.ActionRow{Ref: "demo.each"}
@@ -55,7 +54,6 @@ func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
 
 // A child that is being cancelled takes no place in its list, as the other executor counts.
 func TestTheNextItemIsRequestedBesideOneThatIsBeingCancelled(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := w.define(t, "demo.list", sevenItems)
 	each := testkit.ActionRow{Ref: "demo.each"}
@@ -83,7 +81,6 @@ func TestTheNextItemIsRequestedBesideOneThatIsBeingCancelled(t *testing.T) {
 
 // The other executor knows only requested executions as queued: one that was being admitted is requested again.
 func TestAnExecutionThatWasBeingAdmittedIsNotQueued(t *testing.T) {
-	t.Parallel()
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, action, 1)

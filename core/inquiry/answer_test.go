@@ -32,7 +32,6 @@ func refusal(t *testing.T, err error) inquiry.Reason {
 // An answer to a core.ask ends its execution with the published result; the transaction of the answer has the messages
 // of both.
 func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
 	b.relay.messages = nil
@@ -66,7 +65,6 @@ func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 // Upstream 56: an answer to a question in a result does not complete the execution a second time. Its row stays, and
 // the waiting workflow gets a message.
 func TestAnAnswerToAResultWakesWhoWaitsForIt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	a := b.result(t, object{"data": object{"__inquiry": object{"prompt": "go on?"}, "found": 3}})
 	before := b.resultOf(t, a.execution)
@@ -234,7 +232,6 @@ func (b *bundle) stop(ctx context.Context, execution int64) error {
 
 // S16: while a question is open no slot is held, in both ways to ask.
 func TestNoSlotIsHeldWhileAQuestionIsOpen(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour })
 	b.result(t, object{"__inquiry": object{"prompt": "go on?"}})
@@ -253,7 +250,6 @@ func mustJSON(t *testing.T, value any) []byte {
 // Secrets of an answer are encrypted: no row and no message has them in the clear. The workflow reads them like other
 // secrets.
 func TestSecretsInAnswersAreSealed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	form := json.RawMessage(`{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`)

@@ -27,7 +27,6 @@ func (b *bundle) about(t *testing.T, status lifecycle.Status, change ...func(*te
 // An inquiry of the API belongs to no task: it stays open until its answer or its timeout, however and whenever its
 // execution ends. The execution stays as it is.
 func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	wire, _ := b.consume(t)
 	worker := testkit.Worker(t, b.store, "w1")
@@ -85,7 +84,6 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 
 // Inquiries of the API can be answered here too. Their execution continues, at a worker or as a workflow.
 func TestInquiriesOfTheAPIAreAnswered(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1")
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }

@@ -12,7 +12,6 @@ import (
 // S16: an answer, an expiry and a cancellation exclude each other in the statements themselves, whatever was read
 // before them.
 func TestEndsOfAnInquiryExcludeEachOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.guards")
 	made := func(status, timeout string) (id int64) {
@@ -42,7 +41,6 @@ func TestEndsOfAnInquiryExcludeEachOther(t *testing.T) {
 
 // A message names the responder only of an answer that has none.
 func TestAMessageDoesNotReplaceAResponder(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	var known, unknown, identity int64
 	require.NoError(t, st.Pool().QueryRow(t.Context(),

@@ -1,6 +1,7 @@
 package inquiry_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,6 @@ type object = map[string]any
 
 // S10: one inquiry per execution, ever, with its message in the same transaction.
 func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	who := testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
 	execution := b.completed(t, object{"data": object{"__inquiry": object{
@@ -54,7 +54,6 @@ func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
 
 // A question that cannot be asked is recorded once with the reason, and nothing waits for it.
 func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	malformed := b.completed(t, object{"__inquiry": object{"prompt": 7}})
@@ -82,7 +81,6 @@ func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 
 // A failed execution asks nothing, and an ended workflow opens no question.
 func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	question := object{"__inquiry": object{"prompt": "go on?"}}
 	failed := testkit.Execution(t, b.store, b.act,
@@ -106,7 +104,6 @@ func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
 // A thousand answers to the question where the engine's next second goes: every
 // search goes by its index, however many inquiries have ended.
 func TestSearchesGoByTheirIndexes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
 		INSERT INTO inquiry (execution, prompt, status, timeout_at, settled) SELECT id, 'old', 'timeout', now() - interval '1 day', true FROM e`)
@@ -124,15 +121,7 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 		store.CountOpenInquiries:     {"attune_inquiry_pending", []any{1000}},
 		store.FindAsking:             {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
 	} {
-		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+sql, want.args...)
-		require.NoError(t, err)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+		plan := strings.Join(testkit.Column[string](t, b.store.Pool(), "EXPLAIN "+sql, want.args...), "\n")
 		if testkit.Adopted() { // other indexes of the installation serve as well
 			require.Contains(t, plan, "Index", sql)
 		} else {
@@ -146,7 +135,6 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 // A retry of a core.ask asks again, as its task did, and holds no slot. The second of two concurrent batches reads
 // again.
 func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	ask := testkit.ActionRow{Ref: inquiry.Action}

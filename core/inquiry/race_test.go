@@ -144,7 +144,6 @@ func (b *bundle) sweep(t *testing.T) error {
 // check work on the same expiring questions. Each question has one end, its execution has the same, and all its
 // messages agree.
 func TestS16InAStorm(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const questions = 60
 	var all []asked

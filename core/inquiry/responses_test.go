@@ -76,7 +76,6 @@ func responded(t *testing.T, a asked, by *int64) []byte {
 // L1, S14: an answer of another service is settled once, however many messages come to any replicas; the row has the
 // answer. A message that is malformed or names no inquiry is dead-lettered and blocks no other.
 func TestAnswersOfAnotherServiceAreSettled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ada := int64(testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
 	task, open := b.task(t), b.task(t)
@@ -118,7 +117,6 @@ func TestAnswersOfAnotherServiceAreSettled(t *testing.T) {
 
 // No answer is lost while the database cannot store it.
 func TestAnswersWaitForTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
 	testkit.Exec(t, b.store,
@@ -137,7 +135,6 @@ func TestAnswersWaitForTheDatabase(t *testing.T) {
 
 // A server with a full disk settles no answer, and no message is dead-lettered.
 func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
 	testkit.Exec(t, b.store,

@@ -17,7 +17,6 @@ import (
 // Secrets of an answer that another service has written in the clear are encrypted before the answer has consequences:
 // no row and no message has them, also after a late write.
 func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
 	keys, err := secret.NewKeyring(strings.Repeat("k", secret.LeastKey))
@@ -61,7 +60,6 @@ func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
 
 // Without a key an answer that was taken elsewhere is not held back.
 func TestAnswersOfAnotherServiceNeedNoKey(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	task := b.task(t,
 		func(q *inquiry.Question) { q.Schema = json.RawMessage(`{"token": {"type": "string", "secret": true}}`) })

@@ -15,7 +15,6 @@ import (
 // An inquiry without an answer in time expires once on two replicas, as published, with its task marked. Inquiries with
 // time left or without a timeout stay open.
 func TestUnansweredInquiriesEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	late := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour })
 	wakes := b.result(t, object{"__inquiry": object{"prompt": "go on?", "timeout_seconds": 3600}})
@@ -39,7 +38,6 @@ func TestUnansweredInquiriesEnd(t *testing.T) {
 // upstream 57: an inquiry that another service has ended is settled although its message was lost; settled inquiries
 // are not read again.
 func TestInquiriesThatAnotherServiceEndedAreSettled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	answered, expired, cancelled := b.task(t), b.task(t), b.task(t)
 	wakes := b.result(t, object{"__inquiry": object{"prompt": "go on?"}})
@@ -72,7 +70,6 @@ func TestInquiriesThatAnotherServiceEndedAreSettled(t *testing.T) {
 // Questions whose workflow has ended are cancelled, so that no person answers them. Questions of a live workflow, or of
 // no task, stay open.
 func TestQuestionsOfEndedWorkflowsAreCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	abandoned, live := b.task(t), b.task(t)
 	b.ended(t, abandoned.execution, "abandoned")
@@ -97,7 +94,6 @@ func (b *bundle) ended(t *testing.T, execution int64, status string) {
 
 // An inquiry whose execution cannot be written delays no other.
 func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	soon := func(q *inquiry.Question) { q.Timeout = time.Millisecond }
 	first, stuck, last := b.task(t, soon), b.task(t, soon), b.task(t, soon)
@@ -110,7 +106,6 @@ func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
 
 // A message announces the end of an inquiry without a result that is too large for it.
 func TestALargeResultIsNotCopiedIntoAMessage(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	large := b.result(t, object{"text": strings.Repeat("x", 2<<20), "__inquiry": object{"prompt": "go on?"}})
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, large.inquiry)
@@ -126,7 +121,6 @@ func TestALargeResultIsNotCopiedIntoAMessage(t *testing.T) {
 
 // L1: a thousand questions that expire at once all end, each with one message.
 func TestAThousandQuestionsEndAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const many = 1000
 	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action, action_ref, status, parent, started_at)
@@ -153,7 +147,6 @@ func TestAThousandQuestionsEndAtOnce(t *testing.T) {
 
 // Ended inquiries of earlier versions are settled; open ones are not.
 func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
 	b.over(t, a.inquiry)

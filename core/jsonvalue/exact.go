@@ -22,3 +22,14 @@ func Encode(value any) ([]byte, error) {
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
+
+// Indented writes JSON of several lines.
+func Indented(value any) (string, error) {
+	raw, err := Encode(value)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, raw, "", "  ")
+	return out.String(), err
+}

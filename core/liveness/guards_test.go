@@ -12,7 +12,6 @@ import (
 
 // While silence proves nothing, no worker is marked inactive; then all silent ones are, beyond one page too.
 func TestSilentWorkersAreMarkedOnlyWhenSilenceProvesSomething(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO worker (name, worker_type, worker_role, status, heartbeat_seen)
 		SELECT 'w' || n, 'local', 'action', 'active', now() - interval '1 hour' FROM generate_series(1, $1) n`, page+1)
@@ -29,7 +28,6 @@ func TestSilentWorkersAreMarkedOnlyWhenSilenceProvesSomething(t *testing.T) {
 
 // Only a worker that may receive work becomes suspect: the others stop, or are dead.
 func TestOnlyWorkersThatMayReceiveWorkBecomeSuspect(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	live := testkit.Worker(t, st, "live").ID
 	ids := []int64{
@@ -43,7 +41,6 @@ func TestOnlyWorkersThatMayReceiveWorkBecomeSuspect(t *testing.T) {
 
 // A heartbeat from before the mark does not make a worker active again, and a cordoned one raises no alert.
 func TestAnOldHeartbeatDoesNotReactivateAWorker(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	id := testkit.Worker(t, st, "w", func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
 	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = heartbeat_seen + interval '1 second' WHERE id = $1`, id)

@@ -97,7 +97,6 @@ func newHeartbeats(t *testing.T, st *store.Store) (*Heartbeats, *journal, *Metri
 // Workers of any role whose heartbeats have ended, or never began, are marked
 // inactive with the documented lines. Other workers stay unchanged.
 func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
 	status := func(s string) func(*testkit.WorkerRow) { return func(w *testkit.WorkerRow) { w.Status = s } }
@@ -174,7 +173,6 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 
 // A worker that cannot be marked has the published line, and delays no other.
 func TestAWorkerThatCannotBeMarkedDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	odd, other := testkit.Worker(t, st, "odd").ID, testkit.Worker(t, st, "other").ID
 	silent(t, st, odd, time.Hour)
@@ -208,7 +206,6 @@ func requireStale(t *testing.T, lines []string, name string, id int64, seconds i
 }
 
 func TestTheMonitorLogsItsSettings(t *testing.T) {
-	t.Parallel()
 	j := &journal{}
 	h := NewHeartbeats(HeartbeatsConfig{Interval: time.Minute, StaleAfter: stale}, testkit.Store(t), j.logger(), nil,
 		nil)
@@ -223,7 +220,6 @@ func TestTheMonitorLogsItsSettings(t *testing.T) {
 // Upstream 30: a worker that was marked inactive stayed inactive although it sent heartbeats again. Here it becomes
 // active, unless it has stopped by itself.
 func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	h, j, m := newHeartbeats(t, st)
 	ctx := testkit.Context(t)
@@ -272,7 +268,6 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 // Upstream 17 (F20): a worker's clock may be off, or step; the time of the database counts. Each clock is off by an
 // hour, and the worker sends heartbeats.
 func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	h, j, _ := newHeartbeats(t, st)
 	ctx := testkit.Context(t)
@@ -309,7 +304,6 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 // A worker that dies while it drains, by itself or for an operator, is marked like any other. A worker with
 // heartbeats is never marked, and a cordon always stays.
 func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	ids := map[string]int64{}
 	for name, c := range map[string]struct {
@@ -355,7 +349,6 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 
 // Three replicas check at once: one transition and one log line for each worker.
 func TestManyReplicasMarkAWorkerOnce(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	const workers, rounds = 20, 5
 	var ids []int64

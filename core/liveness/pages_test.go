@@ -34,7 +34,6 @@ func endpoints(t *testing.T) (address string, asked *atomic.Int64, release func(
 
 // A page of workers whose endpoints do not answer delays no other page, and no transaction is open during requests.
 func TestSilentHealthEndpointsDelayNoOtherPage(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	address, asked, release := endpoints(t)
 	for i := range probePage {

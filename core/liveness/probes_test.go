@@ -112,7 +112,6 @@ func (b *bench) suspicion(worker int64) (reason string) {
 // On a real broker: the second probe suspects a worker without a queue, and one whose queue has no
 // consumer, since workers register before they declare and consume. A returning consumer clears it.
 func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
-	t.Parallel()
 	wire := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
@@ -170,7 +169,6 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 
 // A disconnected broker is no evidence: verdicts stay, and the probe does not wait for it once per worker.
 func TestADisconnectedBrokerIsNoEvidence(t *testing.T) {
-	t.Parallel()
 	asked := &inspector{state: consumed}
 	b := newBench(t, asked)
 	fine, bad := testkit.Worker(t, b.st, "fine").ID, testkit.Worker(t, b.st, "bad").ID
@@ -311,7 +309,6 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 
 // An older suspicion keeps its time and its reason.
 func TestProbesLeaveOlderSuspicionsAlone(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{})
 	id := testkit.Worker(t, b.st, "w").ID
 	testkit.Exec(t, b.st,
@@ -341,7 +338,6 @@ func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Whatever an endpoint does, a probe ends, and only its answer counts.
 func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
-	t.Parallel()
 	release := make(chan struct{})
 	elsewhere := httptest.NewServer(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was led to another host") }))
@@ -453,7 +449,6 @@ func TestHealthEndpointsAreAtTheWorkersOwnHost(t *testing.T) {
 
 // The skew of a worker's clock is shown, and logged once.
 func TestClockSkewIsStoredAndLoggedOnce(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	id, right := testkit.Worker(t, b.st, "off",
 		func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID, testkit.Worker(t, b.st, "right").ID
@@ -485,7 +480,6 @@ func TestClockSkewIsStoredAndLoggedOnce(t *testing.T) {
 // An unhealthy worker gets nothing, so it cannot recover by succeeding: when its
 // report has not changed for a while it is degraded, and work flows for trial.
 func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	b.probes.cfg.ByFailures = true
 	id := testkit.Worker(t, b.st, "ill").ID
@@ -537,7 +531,6 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 // Three replicas probe at once: each worker is probed once, and failures in a row are those of probes, not of
 // replicas.
 func TestManyReplicasProbeOnce(t *testing.T) {
-	t.Parallel()
 	asked := &inspector{state: broker.QueueState{Exists: true}}
 	b := newBench(t, asked)
 	const workers = probePage + 10
@@ -567,7 +560,6 @@ func TestManyReplicasProbeOnce(t *testing.T) {
 
 // A worker that is dead for long is not probed any more. One that returns is.
 func TestWorkersThatAreLongGoneAreLeftAlone(t *testing.T) {
-	t.Parallel()
 	asked := &inspector{}
 	b := newBench(t, asked)
 	id := testkit.Worker(t, b.st, "gone").ID
@@ -585,7 +577,6 @@ func TestWorkersThatAreLongGoneAreLeftAlone(t *testing.T) {
 
 // A probe sees unstarted executions of a worker with their age.
 func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: broker.QueueState{Exists: true, Consumers: 1, Ready: 100}})
 	id := testkit.Worker(t, b.st, "slow").ID
 	action := testkit.Action(t, b.st, "liveness.slow")
@@ -604,7 +595,6 @@ func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
 // Existing workers report no health: their executions tell it. Failures of one action count less than failures of
 // several.
 func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	b.probes.cfg.ByFailures = true
 	one, other := testkit.Action(t, b.st, "liveness.one"), testkit.Action(t, b.st, "liveness.other")
@@ -657,7 +647,6 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 // Failures of actions are not the worker's fault: it gets executions however many fail, reported or not, unless it
 // asks to be assessed by them.
 func TestFailuresOfActionsCountOnlyForWorkersThatAskForIt(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	asks := func(w *testkit.WorkerRow) { w.Capabilities["health_by_failures"] = true }
 	reports := func(w *testkit.WorkerRow) {

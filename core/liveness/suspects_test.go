@@ -25,7 +25,6 @@ func (q queues) QueueState(_ context.Context, name string) (broker.QueueState, e
 // A suspicion ends when the queue of the worker is consumed, and not before. An error of one queue hides no other,
 // an older check does not end a newer suspicion, and dead workers are not checked.
 func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	names := []string{"odd", "consumed", "deserted", "newer"}
 	asked := queues{}
@@ -52,14 +51,7 @@ func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
 	suspects := NewSuspects(st, asked, testkit.Logger(t), nil)
 	require.ErrorIs(t, suspects.tick(testkit.Context(t)), refused)
 	left := []string{}
-	rows, err := st.Pool().Query(testkit.Context(t),
+	left = testkit.Column[string](t, st.Pool(),
 		`SELECT name FROM worker WHERE suspect_since IS NOT NULL ORDER BY name`)
-	require.NoError(t, err)
-	for rows.Next() {
-		var name string
-		require.NoError(t, rows.Scan(&name))
-		left = append(left, name)
-	}
-	require.NoError(t, rows.Err())
 	require.Equal(t, []string{"deserted", "gone", "newer", "odd"}, left)
 }

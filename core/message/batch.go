@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Limits of a batch. A batch that is read must keep them too: each of its items becomes a message with
@@ -65,7 +67,7 @@ func Batches[P any](kind string, payloads []P, at time.Time, source string) ([]E
 		return err
 	}
 	for i := range payloads {
-		raw, err := marshal(&payloads[i])
+		raw, err := jsonvalue.Encode(&payloads[i])
 		if err != nil {
 			return nil, fmt.Errorf("encode item %d of a %s: %w", i, kind, err)
 		}

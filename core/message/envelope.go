@@ -86,7 +86,7 @@ type written struct {
 
 // Encode writes the envelope.
 func (e Envelope[P]) Encode() ([]byte, error) {
-	body, err := marshal(written{
+	body, err := jsonvalue.Encode(written{
 		MessageID: e.MessageID, CorrelationID: e.CorrelationID, MessageType: e.MessageType, Version: e.Version,
 		Timestamp: e.Timestamp.UTC(), Headers: e.Headers.encodable(), Payload: e.Payload,
 	})
@@ -98,17 +98,6 @@ func (e Envelope[P]) Encode() ([]byte, error) {
 
 // MarshalJSON implements json.Marshaler.
 func (e Envelope[P]) MarshalJSON() ([]byte, error) { return e.Encode() }
-
-// marshal encodes without HTML escapes, as other services do.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
 
 // Decode reads an envelope with a payload of type P.
 func Decode[P any](body []byte) (Envelope[P], error) {

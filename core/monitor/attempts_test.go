@@ -14,7 +14,6 @@ import (
 )
 
 func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	worker := testkit.Worker(t, b.Store, "w-1")
 	first := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.sleep"),
@@ -117,7 +116,6 @@ func TestAttemptsOfOthers(t *testing.T) {
 }
 
 func TestNextRetryDescribesTheNextAttempt(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	policy := retrypolicy.Config{
 		Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1,

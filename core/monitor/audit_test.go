@@ -13,7 +13,6 @@ import (
 )
 
 func TestAuditShowsTheNewestActsFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	a, err := b.Audit(t.Context(), 0)
 	require.NoError(t, err)
@@ -46,7 +45,6 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 
 // A page of whole acts ends when its requests are large, and the next one goes on behind it.
 func TestPagesOfLargeActsAreShort(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	testkit.Exec(t, b.Store, `insert into operator_audit (actor, action, request)
 		select 'ann', 'queue.clear', jsonb_build_object('n', n, 'ids', repeat('x', 6 << 20)) from generate_series(1, 7) n`)
@@ -73,7 +71,6 @@ func TestPagesOfLargeActsAreShort(t *testing.T) {
 
 // Missing rights are known before an action is tried.
 func TestALoginWithoutRightsIsReadOnly(t *testing.T) {
-	t.Parallel()
 	databaseURL := testkit.Database(t)
 	st := testkit.OpenStore(t, databaseURL)
 	user := "viewer_" + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -102,7 +99,6 @@ func TestALoginWithoutRightsIsReadOnly(t *testing.T) {
 }
 
 func TestAuditIsBounded(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	testkit.Exec(t, b.Store,
 		`insert into operator_audit (actor, action) select 'ann', 'queue.pause' from generate_series(1, 250)`)
@@ -121,7 +117,6 @@ func TestAuditIsBounded(t *testing.T) {
 }
 
 func TestAuditSaysWhereNothingIsRecorded(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	testkit.Exec(t, b.Store, `drop table worker_probe cascade`)
 	a, err := b.Audit(t.Context(), 0)

@@ -25,7 +25,6 @@ func named(c *Checks) map[string]Check {
 // TestChecksFindRowsThatDisagree: a slot that an ended execution keeps, a counter that no row
 // confirms, a request outside all queues, and work at a silent worker.
 func TestChecksFindRowsThatDisagree(t *testing.T) {
-	t.Parallel()
 	b := setup(t, fakeBroker{wiring: declared()})
 	ctx := testkit.Context(t)
 	action := testkit.Action(t, b.Store, "demo.echo")
@@ -91,7 +90,6 @@ func TestChecksOfASourceThatIsAwayAreUnknown(t *testing.T) {
 
 // Declared queues are read with their effective settings and owners, and with the nodes.
 func TestTheManagementReaderReadsARealBroker(t *testing.T) {
-	t.Parallel()
 	ctx, url := testkit.Context(t), testkit.VHost(t)
 	link := broker.New(broker.Config{URL: url, ConnectionName: t.Name()}, testkit.Logger(t), nil)
 	require.NoError(t, link.Start(ctx))

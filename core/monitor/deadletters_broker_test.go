@@ -11,7 +11,6 @@ import (
 
 // TestWithoutALedgerThereIsNone: nothing else is shown in place of it.
 func TestWithoutALedgerThereIsNone(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	testkit.Exec(t, b.Store, `drop table dead_letter cascade`)
 	d, err := b.DeadLetters(t.Context())
@@ -21,7 +20,6 @@ func TestWithoutALedgerThereIsNone(t *testing.T) {
 
 // TestTheOperatorWhoActsIsNamed while an act on many dead letters runs.
 func TestTheOperatorWhoActsIsNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	lock, err := b.Store.LockSession(t.Context(), deadletter.LockName(DeadLetterQueue), "attune-tui bob@desk")
 	require.NoError(t, err)

@@ -43,7 +43,6 @@ func of(exchange, queue string, deaths int) func(*monitortest.DeadLetterRow) {
 // Lists and pages say of a dead letter when its queue or exchange is gone, when nothing consumes its queue, and when it
 // died too often. One list reads the broker once. Without its answer the verdict says that this is unknown.
 func TestVerdictsKnowTheBrokerAndLoops(t *testing.T) {
-	t.Parallel()
 	exchange := broker.ExchangeInfo{Kind: "topic"}
 	w := &broker.Wiring{
 		Exchanges: map[string]broker.ExchangeInfo{
@@ -137,7 +136,6 @@ func TestVerdictsShareTheWaitForABroker(t *testing.T) {
 
 // A dispatch that was requeued as a new execution dies again as another dead letter, which counts the former ones.
 func TestARequeuedDispatchCountsItsDeaths(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action, original := testkit.Action(t, b.Store, "demo.loop"), int64(0)
 	for deaths := int64(1); deaths <= 4; deaths++ {

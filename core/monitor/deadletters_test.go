@@ -31,7 +31,6 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 
 // Each filter finds exactly the one dead letter that differs in its property.
 func TestEveryFilterSelectsItsRows(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := testkit.Worker(t, b.Store, "far-away")
 	old := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
@@ -102,7 +101,6 @@ func TestEveryFilterSelectsItsRows(t *testing.T) {
 
 // TestDeadLettersAreReadByTheirIDs ignores the other terms of the filter.
 func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	first, _, third := b.AddDeadLetter(t), b.AddDeadLetter(t), b.AddDeadLetter(t)
 	require.ElementsMatch(t, []int64{first, third},
@@ -111,7 +109,6 @@ func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
 
 // Dead letters that are stored or decided between two pages neither repeat nor hide others.
 func TestAPageContinuesTheOneBefore(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	var want, got []int64
 	for range 25 {
@@ -136,7 +133,6 @@ func TestAPageContinuesTheOneBefore(t *testing.T) {
 
 // A search that finds few rows returns where it stopped, and the next one continues there.
 func TestASearchStopsAtItsBound(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	deep := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Reason = "rejected" })
 	testkit.Exec(t, b.Store,
@@ -156,7 +152,6 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 // TestADeadLetterShowsItsSubject: the body in a form to be read, the execution as
 // it is now, and the effect of a requeue.
 func TestADeadLetterShowsItsSubject(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status = lifecycle.StatusRunning })
@@ -217,7 +212,6 @@ func TestADeadLetterShowsItsSubject(t *testing.T) {
 
 // TestStatisticsCountBothTables counts dead letters and lost executions of the window in every grouping.
 func TestStatisticsCountBothTables(t *testing.T) {
-	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3}}}})
 	w := testkit.Worker(t, b.Store, "w-1")
 	b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Action, r.Age = "a.old", 30*time.Hour })
@@ -279,7 +273,6 @@ func TestStatisticsCountBothTables(t *testing.T) {
 // TestAnExportHoldsEverything: hostile bodies come back byte by byte, page after
 // page, also beside bodies that do not fit into memory together.
 func TestAnExportHoldsEverything(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	bodies := [][]byte{
 		[]byte("plain"),
@@ -329,7 +322,6 @@ func TestAnExportHoldsEverything(t *testing.T) {
 
 // The list beside the counts begins with dead letters that wait for an operator, however old.
 func TestWaitingDeadLettersComeFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
 	waits := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Age = 26 * time.Hour })
 	older := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {

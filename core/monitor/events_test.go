@@ -58,7 +58,6 @@ func (g *gate) verdicts(event int64) (all []string, detail *monitor.EventDetail)
 
 // Every rule of the trigger has a verdict. Rules that fired come first, also deleted ones.
 func TestEveryRuleOfAnEventHasAVerdict(t *testing.T) {
-	t.Parallel()
 	g := newGate(t)
 	event := g.event()
 	fired, gone, broken := g.rule("demo.a", `[]`), g.rule("demo.gone", `[]`), g.rule("demo.b", `[]`)
@@ -123,7 +122,6 @@ func TestEveryRuleOfAnEventHasAVerdict(t *testing.T) {
 
 // Lists go by pages, and say when their search stopped at its bound.
 func TestEventsAndEnforcementsGoByPages(t *testing.T) {
-	t.Parallel()
 	g := newGate(t)
 	rule := g.rule("demo.a", `[]`)
 	for range 5 {
@@ -169,7 +167,6 @@ func TestEventsAndEnforcementsGoByPages(t *testing.T) {
 
 // Rules count the outcomes of their newest enforcements, and name the reason why they do not fire.
 func TestRulesCountTheOutcomesOfTheirEnforcements(t *testing.T) {
-	t.Parallel()
 	g := newGate(t)
 	rule := g.rule("demo.a", `[]`)
 	testkit.Exec(t, g.store, `insert into enforcement (rule, rule_ref, trigger_ref, event, payload, status)
@@ -201,7 +198,6 @@ func TestRulesCountTheOutcomesOfTheirEnforcements(t *testing.T) {
 
 // TestAnEnforcementShowsTheValuesThatDecided, and why its event would not fire the rule now.
 func TestAnEnforcementShowsTheValuesThatDecided(t *testing.T) {
-	t.Parallel()
 	g := newGate(t)
 	rule := g.rule("demo.hot", `{"expression": "event.payload.count >= 10"}`)
 	id := g.id(`insert into enforcement (rule, rule_ref, trigger_ref, config, status, payload, condition, conditions)

@@ -9,7 +9,6 @@ import (
 )
 
 func TestAFamilyIsTheTreeWithRetriesAndEvents(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")
 	child := func(parent *int64) int64 {
@@ -44,7 +43,6 @@ func TestAFamilyIsTheTreeWithRetriesAndEvents(t *testing.T) {
 }
 
 func TestALargeFamilyIsMarkedAsCut(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")
 	top := testkit.Execution(t, b.Store, action).ID
@@ -58,7 +56,6 @@ func TestALargeFamilyIsMarkedAsCut(t *testing.T) {
 }
 
 func TestAFamilyHasItsTasksAndOperations(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")
 	top := testkit.Execution(t, b.Store, action).ID

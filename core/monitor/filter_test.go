@@ -112,7 +112,6 @@ func anyFilter(random *rand.Rand, list []Execution, depth int) ExecutionFilter {
 }
 
 func TestAFilteredListEqualsAFilterOfEveryRow(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	rows := crowd(t, b)
 	random := rand.New(rand.NewPCG(7, 7))
@@ -147,7 +146,6 @@ func TestAFilteredListEqualsAFilterOfEveryRow(t *testing.T) {
 }
 
 func TestABoundedSearchContinuesBelow(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)

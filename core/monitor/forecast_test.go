@@ -10,7 +10,6 @@ import (
 
 // Empty queues and limits without a policy are shown only on request.
 func TestLeftOverQueuesAndLimitsAreNotShown(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action, other := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "demo.plain")
 	testkit.Policy(t, b.Store, action, 3, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant", "region"} })

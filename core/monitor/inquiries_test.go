@@ -26,7 +26,6 @@ func (b *testBundle) asked(t *testing.T, f InquiryFilter) []int64 {
 }
 
 func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	executions, ids := b.AddInquiries(t)
 	all := []int64{ids["task"], ids["result"], ids["alone"], ids["answered"], ids["expired"]}
@@ -69,7 +68,6 @@ func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 
 // A filter selects the same inquiries as a check of every row, also by pages.
 func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	_, ids := b.AddInquiries(t)
 	ada, err := b.Inquiry(t.Context(), ids["task"])
@@ -154,7 +152,6 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 }
 
 func TestAnInquiryHasItsTaskAndTimeout(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	executions, ids := b.AddInquiries(t)
 	testkit.Exec(t, b.Store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`,
@@ -193,7 +190,6 @@ func TestAnInquiryHasItsTaskAndTimeout(t *testing.T) {
 
 // Open inquiries are read by their index among many decided ones.
 func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	testkit.Exec(t, b.Store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
 		INSERT INTO inquiry (execution, prompt, status, settled) SELECT id, 'old', 'timeout', true FROM e`)
@@ -215,19 +211,11 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 	} {
 		p := p
 		change(&p)
-		rows, err := b.Store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
+		plan := strings.Join(testkit.Column[string](t, b.Store.Pool(), "EXPLAIN "+store.ViewInquiryIDs,
 			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern,
 			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble,
 			p.UnansweredSeconds, p.Worded,
-			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page)
-		require.NoError(t, err, name)
-		plan := ""
-		for rows.Next() {
-			var line string
-			require.NoError(t, rows.Scan(&line))
-			plan += line + "\n"
-		}
-		require.NoError(t, rows.Err())
+			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page), "\n")
 		require.NotRegexp(t, `Seq Scan on (inquiry|execution)\b`, plan, fmt.Sprint(name, "\n", plan))
 	}
 }

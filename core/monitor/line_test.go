@@ -12,7 +12,6 @@ import (
 
 // A queue lists its executions in the order of admission, by lanes and then FIFO, with the source of each.
 func TestAQueueIsInTheOrderOfAdmission(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -71,7 +70,6 @@ func ids(l *Line) []int64 {
 
 // TestPlacesOfAPublishedSchemaAreUnknown and not an error of SQL.
 func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")

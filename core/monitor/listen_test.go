@@ -11,7 +11,6 @@ import (
 
 // A read-only session receives notifications, also after its connection was lost.
 func TestReadOnlySessionsReceiveNotifications(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	writer := testkit.OpenStore(t, url)
 	viewer := New(Config{}, Deps{Store: testkit.OpenStore(t, url, func(c *store.Config) { c.ReadOnly = true })})

@@ -10,7 +10,6 @@ import (
 
 // TestTheReasonOfAFailureIsTheLastLineOfStandardError.
 func TestTheReasonOfAFailureIsTheLastLineOfStandardError(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "ops.deploy")
 	for result, want := range map[string]string{

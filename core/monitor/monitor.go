@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
@@ -55,6 +56,17 @@ type Monitor struct {
 
 	wiringMu sync.Mutex
 	wiring   lastWiring // wiringMu guards it, and is held while it is read
+}
+
+// Configured is the configuration of a Monitor of the configured installation.
+func Configured(cfg *config.Config) Config {
+	return Config{
+		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(),
+		QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
+		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
+		SilentReplicas: cfg.Retention.SilentReplicas,
+		ActionRetries:  retrypolicy.Configured(cfg.Executor.Retry).ActionRetries,
+	}
 }
 
 // Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits

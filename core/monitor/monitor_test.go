@@ -49,7 +49,6 @@ func setup(t *testing.T, broker BrokerReader) *testBundle {
 
 // Matching counts with the search of the list.
 func TestMatchingCountsByTheFilter(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	echo, sleep := testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "demo.sleep")
 	for range 3 {
@@ -69,7 +68,6 @@ func TestMatchingCountsByTheFilter(t *testing.T) {
 }
 
 func TestExecutionsPageByKeyAndFilter(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action, other := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "core.http_request")
 	worker := testkit.Worker(t, b.Store, "worker-1")
@@ -133,7 +131,6 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 }
 
 func TestDeadLettersKeepTheSourcesApart(t *testing.T) {
-	t.Parallel()
 	up := fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3, Consumers: 1}}}}
 	b := setup(t, up)
 	testkit.Exec(t, b.Store, `insert into dead_letter (message_type, reason, queue, execution, decision) values
@@ -169,7 +166,6 @@ func TestDeadLettersKeepTheSourcesApart(t *testing.T) {
 // size: at two hundred thousand rows no read scans the table of executions, and
 // each stays far below the budget of a poll.
 func TestReadingNeverWalksTheTable(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)

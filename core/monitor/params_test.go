@@ -131,7 +131,6 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 
 // A choice returns all matches among the newest rows up to its bound, and reports when it stops there.
 func TestAChoiceByParametersIsComplete(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "shop.bill")
 	tenants(t, b.Store, action.ID, 7_000)
@@ -163,7 +162,6 @@ func TestAChoiceByParametersIsComplete(t *testing.T) {
 // Every search goes on where it stopped, to the end, and says about how much is left. Also one that finds nothing at
 // first.
 func TestASearchGoesOnToItsEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "shop.bill")
 	tenants(t, b.Store, action.ID, 12_000)

@@ -27,7 +27,6 @@ func (b *testBundle) recorded(t *testing.T, begun time.Time, queues, slots, ende
 
 // A minute that no engine counted, or whose end none saw, is unknown and not empty.
 func TestTheLastHourIsWhatEnginesRecorded(t *testing.T) {
-	t.Parallel()
 	b := setup(t, fakeBroker{})
 	now := b.minute(t)
 	for ago := 3; ago <= 70; ago++ {
@@ -61,7 +60,6 @@ func TestTheLastHourIsWhatEnginesRecorded(t *testing.T) {
 
 // A queue that was not among the recorded ones was empty, unless others had to be left out.
 func TestTheLastHourOfQueuesAndWorkers(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	state := testkit.State(t, b.Store, testkit.Action(t, b.Store, "demo.sleep"), 1)
 	now := b.minute(t)
@@ -109,7 +107,6 @@ func TestTheLastHourOfQueuesAndWorkers(t *testing.T) {
 
 // The past counts the waiting dead letters at the end of each minute, also ones from before the hour.
 func TestThePastCountsWaitingDeadLetters(t *testing.T) {
-	t.Parallel()
 	b := setup(t, fakeBroker{})
 	now := b.minute(t)
 	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)

@@ -114,7 +114,6 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 // TestRegisteredIsOfTheNewestProcess: by the database's clock, and whatever a worker of
 // another make announces.
 func TestRegisteredIsOfTheNewestProcess(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	ctx := testkit.Context(t)
 	for _, name := range []string{"again", "foreign"} {

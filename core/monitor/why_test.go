@@ -9,7 +9,6 @@ import (
 )
 
 func TestQueuesTellWhereTheirLimitsComeFrom(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	sources := map[string]struct {
 		set  string

@@ -16,7 +16,6 @@ func name(id int64) string { return strconv.FormatInt(id, 10) }
 
 // A worker that is back soon after it was lost has flapped.
 func TestAWorkerHasItsExecutionsAndChanges(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker, other := testkit.Worker(t, b.Store, "w"), testkit.Worker(t, b.Store, "other")
@@ -113,7 +112,6 @@ func TestSinceWhenAWorkerIsThere(t *testing.T) {
 
 // The list counts the processes that lately took the name of a worker, and what was abandoned.
 func TestRestartsOfAWorkerAreCounted(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	shaky, calm := testkit.Worker(t, b.Store, "shaky"), testkit.Worker(t, b.Store, "calm")
 	for range 5 {

@@ -17,7 +17,6 @@ import (
 )
 
 func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: lifecycle.StatusRunning,
@@ -77,7 +76,6 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 // A list with many items shows the failed and running ones.
 // A task whose inquiry failed has the reason, and one in a paused workflow names that workflow.
 func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: lifecycle.StatusRunning,
@@ -106,7 +104,6 @@ func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
 }
 
 func TestWorkflowShowsTheRelevantItemsOfAList(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.many",
 		"version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]",
@@ -147,7 +144,6 @@ func TestWorkflowShowsTheRelevantItemsOfAList(t *testing.T) {
 
 // Executions that outlive their workflow have their present state.
 func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	running := func() *workflow.TaskState {
 		return &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}
@@ -182,7 +178,6 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 
 // An execution that is no workflow is refused with its kind.
 func TestAnExecutionThatIsNoWorkflowIsNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
 		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
@@ -208,7 +203,6 @@ func TestAnExecutionThatIsNoWorkflowIsNamed(t *testing.T) {
 
 // A workflow of another engine is read from the published columns.
 func TestWorkflowOfAnotherEngine(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
 		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
@@ -232,7 +226,6 @@ func TestWorkflowOfAnotherEngine(t *testing.T) {
 }
 
 func TestWorkflowsArePagedAndFiltered(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
 	for i := range 5 {
@@ -286,7 +279,6 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 
 // None of the queries reads a table from end to end, however much there is.
 func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
 		&workflow.State{Status: lifecycle.StatusRunning, Tasks: map[string]*workflow.TaskState{}})

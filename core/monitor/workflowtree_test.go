@@ -15,7 +15,6 @@ import (
 
 // A filter selects the same workflows as a check of every row.
 func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
 	for i, s := range []lifecycle.Status{

@@ -15,7 +15,6 @@ import (
 // A transaction that appends messages deletes rows that its relay has published. If it
 // does not commit, they are deleted later.
 func TestATransactionDeletesPublishedRows(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	relay := New(Config{SweepInterval: time.Hour}, st, nil, testkit.Logger(t), nil)
 	add := func(id string, failure error) (int64, error) {

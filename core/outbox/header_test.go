@@ -12,7 +12,6 @@ import (
 // A trace that names a header of ours is seen on the message; every other stays
 // in the table.
 func TestATraceMayBeAHeader(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	wire := dial(t, url)

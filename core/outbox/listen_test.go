@@ -34,7 +34,6 @@ func commitWithoutRelay(t *testing.T, st *store.Store, messages ...Message) {
 // S13: a row of a program without a relay is published at once by exactly one of the notified relays,
 // also after they lost their connections.
 func TestRowsOfOtherProgramsArePublishedAtOnceAndOnce(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	for range 3 {
@@ -69,7 +68,6 @@ func TestRowsOfOtherProgramsArePublishedAtOnceAndOnce(t *testing.T) {
 
 // Another schema of the database may hold an installation of its own.
 func TestOnlyRowsOfItsSchemaAreItsBusiness(t *testing.T) {
-	t.Parallel()
 	relay := New(Config{}, testkit.Store(t), nil, testkit.Logger(t), nil)
 	for payload, mine := range map[string]bool{
 		testkit.Schema + " 7": true, "other 7": false, testkit.Schema: false, testkit.Schema + " x": false, "": false,

@@ -15,7 +15,6 @@ import (
 // inquiry.created needs no consumer: where no queue takes it, its row is deleted and not published
 // again.
 func TestAnOptionalMessageIsDroppedWhenItIsReturned(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	asked := make(chan []Message, 10)

@@ -47,7 +47,6 @@ func (p *lateStarter) Publish(_ context.Context, messages []broker.Message) []br
 
 // Rows that did not get out are repeated in the order of their commits.
 func TestRepublishingKeepsTheOrder(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &lateStarter{failures: 3}
 	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
@@ -66,7 +65,6 @@ func TestRepublishingKeepsTheOrder(t *testing.T) {
 
 // Rows that are committed while older ones are being published follow them, also if the broker did not take those.
 func TestRepeatedRowsPrecedeNewerOnes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &lateStarter{failures: 1}
 	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
@@ -83,7 +81,6 @@ func TestRepeatedRowsPrecedeNewerOnes(t *testing.T) {
 }
 
 func TestRelayLifeCycle(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
 		t.Helper()

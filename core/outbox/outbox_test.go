@@ -179,7 +179,6 @@ func empty(t *testing.T, st *store.Store) func() bool {
 }
 
 func TestACommittedRowIsPublishedAtOnceAndDeleted(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	// The sweep is switched off: this is the fast path.
@@ -201,7 +200,6 @@ func TestACommittedRowIsPublishedAtOnceAndDeleted(t *testing.T) {
 
 // S13: nothing of a transaction that rolled back is ever published.
 func TestARolledBackRowIsNeverPublished(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	relay := startRelay(t, st, dial(t, url).Publisher())
@@ -261,7 +259,6 @@ func signalOf(exit *exec.ExitError) syscall.Signal {
 // upstream 4: a message that reached no queue, or that the broker refused, does not count as published. The other
 // messages of its row are published once.
 func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	wire := dial(t, url)
@@ -304,7 +301,6 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 // A returned message that a handler takes over leaves the outbox in the handler's transaction. The
 // other messages of its row are published.
 func TestReturnedMessagesOfAHandlerLeaveTheOutbox(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	testkit.Exec(t, st, `CREATE TABLE took (id text)`)
@@ -370,7 +366,6 @@ func (f *flaky) count() int {
 // While the broker is away memory stays bounded; everything is published when
 // it is back, whichever rows memory still held.
 func TestABrokerThatIsAwayFillsTheTableNotTheMemory(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &flaky{away: true}
 	relay := startRelay(t, st, publisher, func(c *Config) { c.MaxPending = 10 })
@@ -392,7 +387,6 @@ func TestABrokerThatIsAwayFillsTheTableNotTheMemory(t *testing.T) {
 
 // Stop publishes all pending rows.
 func TestStopFlushes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &flaky{}
 	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, FlushTimeout: time.Minute}, st, publisher,
@@ -408,7 +402,6 @@ func TestStopFlushes(t *testing.T) {
 
 // Two replicas sweep the same table: every row is taken by one of them.
 func TestSweepsOfTwoReplicasShareTheRows(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	for i := range 300 {
 		commit(t, st, nil, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})

@@ -55,7 +55,6 @@ func sweeps(t *testing.T, relay *Relay, n int) {
 
 // A replica whose broker is blocked keeps its rows, however old they are.
 func TestNoOtherReplicaPublishesTheRowsOfABlockedOwner(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := owned(t, database)
 	one, two := &blocked{released: make(chan struct{})}, &flaky{}
@@ -83,7 +82,6 @@ func TestNoOtherReplicaPublishesTheRowsOfABlockedOwner(t *testing.T) {
 
 // A replica without a connection to the broker gives its rows up.
 func TestAReplicaWithoutABrokerGivesItsRowsUp(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := owned(t, database)
 	one, two := &flaky{away: true}, &flaky{}
@@ -98,7 +96,6 @@ func TestAReplicaWithoutABrokerGivesItsRowsUp(t *testing.T) {
 
 // A stopped replica ends its lease, and another one publishes its remaining rows at once.
 func TestAStoppedReplicaLeavesItsRows(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := owned(t, database)
 	cfg := Config{Lease: time.Hour, FlushTimeout: 10 * time.Millisecond}
@@ -116,7 +113,6 @@ func TestAStoppedReplicaLeavesItsRows(t *testing.T) {
 // A replica that stood still for longer than its lease publishes only the batch that
 // was in flight once more.
 func TestAResumedReplicaRepeatsOnlyItsBatchInFlight(t *testing.T) {
-	t.Parallel()
 	const rows = 10
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
@@ -173,7 +169,6 @@ func TestClaimedRowsKeepTheirOrder(t *testing.T) {
 
 // After a lapsed lease a relay neither publishes nor settles rows that another replica has claimed.
 func TestRowsOfAnotherReplicaAreLeftAlone(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st := owned(t, database)
 	undeliverable := 0
@@ -199,7 +194,6 @@ func TestRowsOfAnotherReplicaAreLeftAlone(t *testing.T) {
 
 // Without the database a relay stops publishing before its lease ends: another replica may claim its rows then.
 func TestARelayPublishesOnlyWithinItsLease(t *testing.T) {
-	t.Parallel()
 	relay := New(Config{Lease: time.Hour}, owned(t, testkit.Database(t)), &flaky{}, testkit.Logger(t), nil)
 	away, end := context.WithCancel(testkit.Context(t))
 	end()
@@ -212,7 +206,6 @@ func TestARelayPublishesOnlyWithinItsLease(t *testing.T) {
 
 // Published rows that could not be deleted are deleted by a sweep.
 func TestPublishedRowsAreDeletedLater(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	relay := New(Config{}, st, &flaky{}, testkit.Logger(t), nil)
 	commit(t, st, relay, Message{ID: "m", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
@@ -227,7 +220,6 @@ func TestPublishedRowsAreDeletedLater(t *testing.T) {
 
 // A replica whose broker is away claims one row at a time, as a test.
 func TestAReplicaWithoutABrokerClaimsOneRow(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	relay := New(Config{SweepAge: time.Millisecond}, st, &flaky{}, testkit.Logger(t), nil)
 	for i := range 5 {

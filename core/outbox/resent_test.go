@@ -50,7 +50,6 @@ func (r *refusals) refused(_ context.Context, _ *store.Tx, m Message, tries int,
 
 // A message of an operator has all its properties, also if another replica publishes its row after a split.
 func TestAMessageThatIsSentAgainKeepsItsProperties(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	commit(t, st, nil, resent("m", "", name))
@@ -65,7 +64,6 @@ func TestAMessageThatIsSentAgainKeepsItsProperties(t *testing.T) {
 // Messages of operators that the broker never accepts are offered with the number of refusals until they are taken.
 // They cost other messages nothing, not even a second delivery.
 func TestRefusedMessagesOfOperatorsEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	conn, err := amqp.Dial(url)
@@ -125,7 +123,6 @@ func (s silent) Publish(ctx context.Context, messages []broker.Message) []broker
 
 // A destination that never answers a message of an operator does not delay the engine's own messages.
 func TestASilentDestinationDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := silent{release: make(chan struct{})}
 	relay := startRelay(t, st, publisher,
@@ -141,7 +138,6 @@ func TestASilentDestinationDelaysNoOther(t *testing.T) {
 
 // A drain before a hand-back offers a refused message of an operator at once, and goes on.
 func TestADrainOffersRefusedMessages(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	commit(t, st, nil, resent("m", "missing", "k"))
@@ -162,7 +158,6 @@ func TestADrainOffersRefusedMessages(t *testing.T) {
 
 // However many messages of operators wait for a destination, the engine's own rows have their place in memory.
 func TestManyMessagesOfOperatorsDelayNoOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	publisher := silent{release: make(chan struct{})}
 	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, MaxPending: 3}, st, publisher, testkit.Logger(t),

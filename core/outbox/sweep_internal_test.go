@@ -10,7 +10,6 @@ import (
 
 // A sweep reads the whole backlog while the broker confirms messages, and one page while it does not.
 func TestASweepTakesABacklogWhileTheBrokerDoes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO outbox (created, message_ids, exchanges, routing_keys, message_types, bodies, traces)
 		SELECT now() - interval '1 minute', array[n::text], '{x}', '{k}', '{t}', array[''::bytea], array[''] FROM generate_series(1, 250) n`)

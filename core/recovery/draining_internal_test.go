@@ -13,7 +13,6 @@ import (
 // Executions that fit no other worker do not hide the other executions of leaving workers: sweeps find each of them,
 // page by page.
 func TestAllExecutionsOfLeavingWorkersAreFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 999)

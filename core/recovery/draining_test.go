@@ -14,7 +14,6 @@ import (
 // Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once, and of workers that
 // cannot start anything. It does not find running ones, those of workers without fencing, and those of dead workers.
 func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := func(name string, change func(*testkit.WorkerRow)) int64 {

@@ -61,7 +61,6 @@ func receive(t *testing.T, relay relay, messages []outbox.Message, n int) []outb
 // L2: an existing worker that crashes and soon restarts does not know its executions, sends heartbeats, and writes
 // nothing about them. Executions end that run longer than their timeout, as the worker itself would have ended them.
 func TestExecutionsThatAnExistingWorkerForgotEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action, hour := testkit.Action(t, st, "pk.a"), testkit.Action(t, st, "pk.hour")
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 3600 WHERE id = $1`, hour.ID)
@@ -103,7 +102,6 @@ func TestExecutionsThatAnExistingWorkerForgotEnd(t *testing.T) {
 
 // L2: executions of a deleted worker end. Parents and inquiries have no worker either, and never end so.
 func TestExecutionsOfADeletedWorkerEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 5)
@@ -142,7 +140,6 @@ func TestExecutionsOfADeletedWorkerEnd(t *testing.T) {
 // Scenario 4 of the published document: an existing worker that stops announces it, sends no more heartbeats and
 // finishes its executions. It gets its shutdown timeout for that, from the announcement on, and never longer.
 func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := func(name, status string, silent time.Duration, change ...func(*testkit.WorkerRow)) int64 {
@@ -186,7 +183,6 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 
 // Overdue executions of live workers are read by their ids alone, however many run.
 func TestDescribingOverdueExecutionsReadsNoOthers(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1")
 	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, status, worker)

@@ -18,7 +18,6 @@ import (
 // Running executions of an inactive worker are abandoned in time, however long the interval of the loop is, and
 // whether stale heartbeats count yet or not. They never time out.
 func TestExecutionsOfAnInactiveWorkerAreAbandonedInTime(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60`)
@@ -50,7 +49,6 @@ func TestExecutionsOfAnInactiveWorkerAreAbandonedInTime(t *testing.T) {
 // Running executions of a worker are abandoned as soon as its heartbeat is stale, however long the interval of the
 // loop is.
 func TestExecutionsOfADeadWorkerAreAbandonedInTime(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = 50 * time.Minute })
@@ -71,7 +69,6 @@ func TestExecutionsOfADeadWorkerAreAbandonedInTime(t *testing.T) {
 // A worker whose heartbeats ended before the timeout of its execution is dead: the execution is abandoned when that
 // is known, and does not time out before.
 func TestExecutionsOfADeadWorkerDoNotTimeOut(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60`)
@@ -91,7 +88,6 @@ func TestExecutionsOfADeadWorkerDoNotTimeOut(t *testing.T) {
 
 // Lost executions raise one core.alert event in the published words. Those of cordoned workers raise none.
 func TestLostExecutionsRaiseAlerts(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
 	action := testkit.Action(t, st, "pk.a")

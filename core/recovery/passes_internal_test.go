@@ -52,7 +52,6 @@ func holder(t *testing.T, st *store.Store) int64 {
 // A pass that meets a holder that ended a moment ago leaves it to its report;
 // the next passes do not take it for settled.
 func TestAHolderThatEndedDuringAPassIsFoundByTheNext(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	id := holder(t, st)
 	s, submitted := sweeper(t, st, Config{})
@@ -64,7 +63,6 @@ func TestAHolderThatEndedDuringAPassIsFoundByTheNext(t *testing.T) {
 
 // A holder that was found and not released is found again.
 func TestAnUnreleasedHolderIsFoundAgain(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	id := holder(t, st)
 	s, submitted := sweeper(t, st, Config{HolderAge: 1})
@@ -78,7 +76,6 @@ func TestAnUnreleasedHolderIsFoundAgain(t *testing.T) {
 // An execution that is deleted while triggers are off leaves its holder behind. Its slot is released
 // as if the trigger had recorded the deletion.
 func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	id := holder(t, st)
 	testkit.Exec(t, st, `WITH s AS (INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count) VALUES ('pack', 'pk', 9, 1) RETURNING id)
@@ -100,7 +97,6 @@ func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
 // A policy that lets more run than the queue's row knows is noticed although
 // nothing completes; one that is met is not.
 func TestARaisedPolicyMakesItsQueueUnfilled(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.raised")
 	policy := testkit.Policy(t, st, action, 1)
@@ -116,7 +112,6 @@ func TestARaisedPolicyMakesItsQueueUnfilled(t *testing.T) {
 // Of queues with one obstacle a pass tries the one that has waited longest; after a change of rules it tries all, since
 // the obstacle may be gone.
 func TestAChangeOfRulesMakesAllBlockedQueuesUnfilled(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	for n := range 2 {
 		testkit.Exec(t, st, `WITH s AS (
@@ -141,7 +136,6 @@ func TestAChangeOfRulesMakesAllBlockedQueuesUnfilled(t *testing.T) {
 
 // After the queue of requests has lost its messages, requests count as lost within seconds.
 func TestRequestsOfALostQueueAreFoundSoon(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	id := testkit.Execution(t, st, testkit.Action(t, st, "pk.a"),
 		func(e *testkit.ExecutionRow) { e.Age = 5 * time.Second }).ID
@@ -155,7 +149,6 @@ func TestRequestsOfALostQueueAreFoundSoon(t *testing.T) {
 
 // Any number of finds reaches the batches, in parts that one batch can bear.
 func TestFindsAreSubmittedInPages(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.lost")
 	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 250)`,

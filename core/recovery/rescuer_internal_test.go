@@ -18,7 +18,6 @@ func (noRelay) Published(int64, []outbox.Message) {}
 
 // A tick reads a few windows of the waiting executions, however many there are. The next tick continues behind them.
 func TestATickReadsAFewWindowsOfWaitingExecutions(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	for range 65 {

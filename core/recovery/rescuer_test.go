@@ -44,7 +44,6 @@ func rescuer(t *testing.T, st *store.Store, options ...func(*recovery.RescuerCon
 // upstream 18, 31, 35, 36 and L4: running executions of a dead worker end once, its unstarted ones go to the
 // batches, and no other execution changes.
 func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	silent := func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute }
@@ -99,7 +98,6 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 
 // An execution that cannot be ended keeps no other from its end.
 func TestAnOrphanThatCannotBeEndedDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
@@ -145,7 +143,6 @@ func aged(t *testing.T, st *store.Store, by time.Duration, ids ...int64) {
 // action is found, with its attempt. Executions of a full worker are not, and none are while the
 // broker is away.
 func TestOverdueExecutionsAreFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	usual := testkit.Action(t, st, "pk.usual")
 	slow, quick := testkit.Action(t, st, "pk.slow"), testkit.Action(t, st, "pk.quick")
@@ -194,7 +191,6 @@ func TestOverdueExecutionsAreFound(t *testing.T) {
 
 // upstream 37: the engine ends an execution that runs beyond its timeout and asks the worker to stop it.
 func TestExecutionsBeyondTheirTimeoutEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	bounded := testkit.Action(t, st, "pk.bounded")
 	unbounded := testkit.Action(t, st, "pk.unbounded")
@@ -238,7 +234,6 @@ func TestExecutionsBeyondTheirTimeoutEnd(t *testing.T) {
 
 // executor.lost_running: fail.
 func TestLostExecutionsMayCountAsFailures(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	action := testkit.Action(t, st, "pk.a")
@@ -254,7 +249,6 @@ func TestLostExecutionsMayCountAsFailures(t *testing.T) {
 
 // L2: a live worker that ignores a cancel request does not keep the execution for ever.
 func TestIgnoredCancelRequestsEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "no consumer")
 	at := func(age time.Duration) int64 {
@@ -276,7 +270,6 @@ func TestIgnoredCancelRequestsEnd(t *testing.T) {
 // A timeout of a task may be any JSON value: values of zero or below do not count, and too large ones never pass.
 // Neither affects other executions.
 func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1", fences)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
@@ -305,7 +298,6 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 
 // A parent whose workflow was deleted ends. Parents with a workflow, inquiries and young executions stay.
 func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	running := func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }
@@ -340,7 +332,6 @@ func orchestrated(t *testing.T, st *store.Store, parent int64) {
 // S9: during an outage nothing is ended, and right after a start only runs of workers that left by
 // themselves.
 func TestNothingIsEndedDuringAnOutage(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	left := testkit.Worker(t, st, "left", func(w *testkit.WorkerRow) { w.Status = "inactive" })
@@ -370,7 +361,6 @@ func TestNothingIsEndedDuringAnOutage(t *testing.T) {
 
 // S9: the statements that end executions check the worker again.
 func TestARunOfAWorkerThatIsBackIsNotEnded(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	back := testkit.Worker(t, st, "back")
 	id := testkit.Execution(t, st, testkit.Action(t, st, "pk.a"),
@@ -385,7 +375,6 @@ func TestARunOfAWorkerThatIsBackIsNotEnded(t *testing.T) {
 
 // The statements check the age again: a row that another program has changed since the sweep read it stays.
 func TestARowThatChangedMeanwhileStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := testkit.Worker(t, st, "w1").ID

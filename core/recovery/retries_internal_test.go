@@ -13,7 +13,6 @@ import (
 // river 1318: retries that another program ended or deleted before their time do not stay due for
 // ever, and do not hide due ones.
 func TestRetriesEndedByOthersHideNoDueOnes(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	testkit.Exec(t, st,

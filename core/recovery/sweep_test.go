@@ -69,7 +69,6 @@ func requireQuiet(t *testing.T, s *recovery.Sweep, found <-chan recovery.Found) 
 
 // upstream 13: a request whose message was lost is found, without any message.
 func TestALostRequestIsFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	lost := testkit.Execution(t, st, action)
@@ -80,7 +79,6 @@ func TestALostRequestIsFound(t *testing.T) {
 
 // Any program may write workflow_task: a number that is no index hides no lost request.
 func TestAnOddIndexOfATaskHidesNoLostRequest(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	parent := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })
@@ -103,7 +101,6 @@ func TestAnOddIndexOfATaskHidesNoLostRequest(t *testing.T) {
 
 // A request that waits in a queue, and a retry before its time, are not lost.
 func TestRequestsThatWaitAreNotLost(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued, s.Active = 1, 1 })
@@ -119,7 +116,6 @@ func TestRequestsThatWaitAreNotLost(t *testing.T) {
 }
 
 func TestAFreshRequestIsLeftToItsMessage(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Execution(t, st, testkit.Action(t, st, "pk.a"))
 	s, found := sweeper(t, st, func(c *recovery.Config) { c.RequestAge = time.Hour })
@@ -129,7 +125,6 @@ func TestAFreshRequestIsLeftToItsMessage(t *testing.T) {
 // S6: a sweep releases the slot of an ended execution that was not reported. A running execution keeps
 // its slot.
 func TestAnEndedHolderIsFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 2, func(s *testkit.StateRow) { s.Active = 2 })
@@ -151,7 +146,6 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 
 // The slot of every end is released, also of one that no worker reports.
 func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 5, func(s *testkit.StateRow) { s.Active = 5 })
@@ -173,7 +167,6 @@ func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
 
 // An unfinished claim is requested again, unless it holds a slot: that one was dispatched.
 func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
@@ -190,7 +183,6 @@ func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
 }
 
 func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
@@ -205,7 +197,6 @@ func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
 // One replica at a time runs a sweep: while another holds the lock, a tick
 // does nothing and does not wait.
 func TestASweepThatIsTakenIsLeftAlone(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Execution(t, st, testkit.Action(t, st, "pk.a"))
 	held, released := make(chan struct{}), make(chan struct{})
@@ -236,7 +227,6 @@ func TestASweepThatIsTakenIsLeftAlone(t *testing.T) {
 
 // After a fault of the installation the time in a queue begins anew.
 func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })

@@ -14,7 +14,6 @@ import (
 
 // A family that has changed since it was found stays: something open refers to it, or it has another member.
 func TestAFamilyThatHasChangedStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	var ids []int64

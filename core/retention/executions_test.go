@@ -50,7 +50,6 @@ func ended(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }
 
 // A trigger of the installation may refuse to delete a row: the others go.
 func TestAnExecutionThatCannotBeDeletedKeepsNoOther(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	var all []int64
@@ -70,7 +69,6 @@ func TestAnExecutionThatCannotBeDeletedKeepsNoOther(t *testing.T) {
 
 // An execution is deleted with its children and retries, or not at all.
 func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	add := func(of, original int64, status lifecycle.Status) int64 {
@@ -148,7 +146,6 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 
 // A table of the installation may refer to executions: such a family stays, and the others are deleted.
 func TestAFamilyToWhichAnotherTableRefersStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	var ids []int64
@@ -164,7 +161,6 @@ func TestAFamilyToWhichAnotherTableRefersStays(t *testing.T) {
 }
 
 func TestOldEnforcementsAndAuditRowsGo(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	testkit.Exec(t, st, `INSERT INTO enforcement (rule_ref, trigger_ref, config, status, payload, condition, conditions)
@@ -192,7 +188,6 @@ func TestOldEnforcementsAndAuditRowsGo(t *testing.T) {
 
 // Without a setting the executions of an adopted schema belong to its installation.
 func TestExecutionsOfAnAdoptedSchemaStayUnlessAskedFor(t *testing.T) {
-	t.Parallel()
 	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	testkit.Execution(t, st, testkit.Action(t, st, "pk.a"), ended)
 	aged(t, st, "execution", "true", 100)
@@ -204,7 +199,6 @@ func TestExecutionsOfAnAdoptedSchemaStayUnlessAskedFor(t *testing.T) {
 
 // Some installations have no work queues.
 func TestOldExecutionsGoWithoutWorkQueues(t *testing.T) {
-	t.Parallel()
 	database := testkit.Installation(t, installation.Shape{
 		Date: installation.Newest.Date, Without: []installation.Migration{installation.WorkQueues},
 	})

@@ -103,7 +103,6 @@ func forget(t *testing.T, st *store.Store, q retention.Broker, workers ...int64)
 }
 
 func TestAnUnneededWorkerIsForgotten(t *testing.T) {
-	t.Parallel()
 	st, q := testkit.Store(t), &queues{}
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "gone", 2*week)
@@ -130,7 +129,6 @@ func TestAnUnneededWorkerIsForgotten(t *testing.T) {
 }
 
 func TestANeededWorkerStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	q := &queues{busy: map[string]string{}}
@@ -195,7 +193,6 @@ func TestANeededWorkerStays(t *testing.T) {
 // The heartbeat monitor marks a worker that died during its drain or stop, and from then on it is deleted like any
 // other; a cordon keeps it.
 func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
-	t.Parallel()
 	st, q := testkit.Store(t), &queues{}
 	drains := func(w *testkit.WorkerRow) { w.Draining = true }
 	stopped := silent(t, st, "killed while it stopped", 2*week, drains)
@@ -232,7 +229,6 @@ func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
 // In an existing installation other tables may refer to workers: such a worker
 // keeps its queues too.
 func TestAWorkerToWhichOtherTablesReferStays(t *testing.T) {
-	t.Parallel()
 	st, q := testkit.Store(t), &queues{}
 	worker := silent(t, st, "gone", 2*week)
 	testkit.Exec(t, st, `CREATE TABLE lease (worker bigint REFERENCES worker (id))`)
@@ -246,7 +242,6 @@ func TestAWorkerToWhichOtherTablesReferStays(t *testing.T) {
 
 // An unreachable broker leaves the row, since it has the names of the queues.
 func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	worker := silent(t, st, "gone", 2*week)
 	_, err := retention.ForgetWorkers(testkit.Context(t), st, &queues{fail: errors.New("away")},
@@ -259,7 +254,6 @@ func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 // The broker is asked without an open transaction and without a locked row. A transaction that waited for the
 // broker would be idle; active ones belong to other tests.
 func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	worker, open := silent(t, st, "gone", 2*week), -1
 	q := &queues{during: func() {
@@ -281,7 +275,6 @@ func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
 // A worker that registers while its queues are being deleted keeps its row, and declares its queues again as
 // always.
 func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	worker := silent(t, st, "back", 2*week)
 	q := &queues{during: sync.OnceFunc(func() {
@@ -299,7 +292,6 @@ func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 // A worker that gets an execution while its queues are being deleted keeps its row, whether or not its load was
 // counted.
 func TestAWorkerThatGetsAnExecutionMeanwhileStays(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "needed", 2*week)
@@ -314,7 +306,6 @@ func TestAWorkerThatGetsAnExecutionMeanwhileStays(t *testing.T) {
 
 // A million executions of one worker are not one transaction.
 func TestExecutionsAreReleasedInWindows(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "gone", 2*week)
@@ -329,7 +320,6 @@ func TestExecutionsAreReleasedInWindows(t *testing.T) {
 
 // The windows are found by the primary key, however many executions there are.
 func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, st,
@@ -343,7 +333,6 @@ func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 
 // With a real broker: waiting dispatches keep the worker, messages of cancels do not.
 func TestQueuesOfForgottenWorkersGo(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	url := testkit.VHost(t)
 	b := broker.New(broker.Config{URL: url}, testkit.Logger(t), nil)

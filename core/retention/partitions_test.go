@@ -65,7 +65,6 @@ func exists(t *testing.T, st *store.Store, name string) bool {
 }
 
 func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	full := coverage(t, st, "execution_history")
 	require.True(t, full.Partitioned)
@@ -128,7 +127,6 @@ func metric(t *testing.T, registry *prometheus.Registry, name, label string) int
 
 // The end of a partition counts: it is dropped when all of it is too old.
 func TestOldPartitionsAreDroppedWhole(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	for _, days := range []int{4, 3, 2} {
 		old(t, st, "execution_history", "time", "days_"+itoa(days), days)
@@ -144,7 +142,6 @@ func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 
 // Audit rows are kept for 90 days, whatever the retention of the histories.
 func TestAuditPartitionsAreKeptForAQuarter(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	for _, days := range []int{92, 88} {
 		testkit.Exec(t, st, `DO $do$ BEGIN EXECUTE format('CREATE TABLE audit_`+itoa(days)+` PARTITION OF audit_event
@@ -159,7 +156,6 @@ func TestAuditPartitionsAreKeptForAQuarter(t *testing.T) {
 
 // A reader of hours delays the drop and blocks no writer.
 func TestALongReaderDoesNotBlockWriters(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	old(t, st, "execution_history", "time", "read_for_long", 40)
 	reader := testkit.Begin(t, st)
@@ -186,7 +182,6 @@ func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 }
 
 func TestReplicasMakePartitionsTogether(t *testing.T) {
-	t.Parallel()
 	databaseURL := testkit.OwnDatabase(t)
 	st := testkit.OpenStore(t, databaseURL)
 	testkit.Exec(t, st, `DO $do$ DECLARE c text; BEGIN FOR c IN SELECT inhrelid::regclass::text FROM pg_inherits i
@@ -216,7 +211,6 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 
 // For a user without rights the log names the needed grant, once, and the metric counts the missing partitions.
 func TestWithoutRightsMissingPartitionsShow(t *testing.T) {
-	t.Parallel()
 	databaseURL := testkit.OwnDatabase(t)
 	st := testkit.OpenStore(t, databaseURL)
 	testkit.Exec(t, st, `DROP TABLE event_p`+time.Now().UTC().Add(48*time.Hour).Format("20060102"))
@@ -243,7 +237,6 @@ func TestWithoutRightsMissingPartitionsShow(t *testing.T) {
 
 // In an existing installation they are hypertables or plain tables, which belong to the installation.
 func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `DROP TABLE event; CREATE TABLE event (id bigint, created timestamptz); INSERT INTO event VALUES (1, now() - interval '1 year')`)
 	loop, registry := partitions(t, st, retention.PartitionsConfig{})
@@ -258,7 +251,6 @@ func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
 
 // Without a default partition a gap refuses rows; retention makes it.
 func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `DROP TABLE audit_event_default`)
 	loop, _ := partitions(t, st, retention.PartitionsConfig{})
@@ -268,7 +260,6 @@ func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
 
 // A table with the name of a partition that is none belongs to another owner; the metric shows the gap.
 func TestAGapBehindAForeignTableShows(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	name := "event_p" + time.Now().UTC().Add(72*time.Hour).Format("20060102")
 	testkit.Exec(t, st, `ALTER TABLE event DETACH PARTITION `+name)
@@ -291,7 +282,6 @@ func gone(t *testing.T, st *store.Store, table string) {
 
 // While others write into the default partition, today's partition is made, and no row is lost or refused.
 func TestThePartitionOfTodayIsMadeWhileItIsWrittenTo(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	var written atomic.Int64
@@ -335,7 +325,6 @@ func noError(t *testing.T, err error) {
 
 // Very many rows would block writers for too long: they stay, and the next days get their partitions all the same.
 func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	testkit.Exec(t, st,
@@ -348,7 +337,6 @@ func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 
 // A long reader delays the creation too, and blocks no writer.
 func TestALongReaderPutsOffTheMaking(t *testing.T) {
-	t.Parallel()
 	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	reader := testkit.Begin(t, st)

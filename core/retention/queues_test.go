@@ -15,7 +15,6 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // upstream 28: queues of groups do not accumulate, and no used queue and no queue with an operator's state is
 // deleted.
 func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	group := func(key string, change func(*testkit.StateRow)) {

@@ -17,17 +17,7 @@ import (
 // plan is the database's plan of a query.
 func plan(t *testing.T, st *store.Store, sql string, args ...any) string {
 	t.Helper()
-	rows, err := st.Pool().Query(t.Context(), "EXPLAIN "+sql, args...)
-	require.NoError(t, err)
-	defer rows.Close()
-	text := ""
-	for rows.Next() {
-		var line string
-		require.NoError(t, rows.Scan(&line))
-		text += line + "\n"
-	}
-	require.NoError(t, rows.Err())
-	return text
+	return strings.Join(testkit.Column[string](t, st.Pool(), "EXPLAIN "+sql, args...), "\n")
 }
 
 // query drops the first line of a generated query, its name.
@@ -37,7 +27,6 @@ func query(sql string) string {
 }
 
 func TestUnreadRowsAreDeleted(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created, updated) VALUES
 		('old', 'failed', now() - interval '25 hours', now() - interval '26 hours', now()),
@@ -91,7 +80,6 @@ func TestUnreadRowsAreDeleted(t *testing.T) {
 // Very many rows are many transactions, shared by all replicas; the others and the next tick finish an interrupted
 // one.
 func TestManyRowsGoInPages(t *testing.T) {
-	t.Parallel()
 	databaseURL := testkit.Database(t)
 	st := testkit.OpenStore(t, databaseURL)
 	testkit.Exec(t, st, `CREATE TABLE pages (tx text, rows int);
@@ -121,7 +109,6 @@ func TestManyRowsGoInPages(t *testing.T) {
 
 // A locked row is left to the next tick, and blocks nothing.
 func TestALockedRowIsLeft(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created)
 		SELECT n::text, 'failed', now() - interval '2 days', now() - interval '2 days' FROM generate_series(1, 3) n`)
@@ -142,7 +129,6 @@ func TestALockedRowIsLeft(t *testing.T) {
 
 // An index finds old rows, however many new ones there are.
 func TestOldRowsAreFoundByIndex(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at) SELECT n::text, 'failed', now() FROM generate_series(1, 5000) n`)
 	testkit.Exec(t, st, `INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref) SELECT 'c', 'o', n, 1, 'a.b' FROM generate_series(1, 5000) n`)
@@ -156,7 +142,6 @@ func TestOldRowsAreFoundByIndex(t *testing.T) {
 }
 
 func TestInactiveWorkersGoAfterAWeek(t *testing.T) {
-	t.Parallel()
 	databaseURL := testkit.Database(t)
 	st := testkit.OpenStore(t, databaseURL)
 	action := testkit.Action(t, st, "pk.a")

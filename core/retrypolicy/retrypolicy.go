@@ -28,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
 )
 
@@ -51,6 +52,15 @@ const (
 	ByDispatcher     = "execution_dispatcher" // the dispatch reached no queue
 	ByDeadLetters    = "dead_letter_handler"
 )
+
+// Configured is the configured policy.
+func Configured(retry config.Retry) Config {
+	return Config{
+		Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
+		Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted,
+		ActionRetries: ActionRetries(retry.HonourActionMaxRetries),
+	}
+}
 
 // Config is the policy.
 type Config struct {

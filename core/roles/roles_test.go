@@ -48,7 +48,6 @@ func refused(t *testing.T, conn *pgx.Conn, sql string) {
 
 // Each role is refused everything outside of its own work.
 func TestRolesAreRefusedEverythingElse(t *testing.T) {
-	t.Parallel()
 	database, amqp := testkit.Database(t), testkit.VHost(t)
 	everyRole := []string{
 		"CREATE TABLE mine (id int)", "ALTER TABLE execution ADD COLUMN mine int", "DROP TABLE policy", "TRUNCATE execution",
@@ -159,7 +158,6 @@ func TestBrokerPermissionsAreExact(t *testing.T) {
 
 // An operator requeues dead letters, and reopens the ones that were discarded.
 func TestAnOperatorReopensDeadLetters(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	l := testkit.NewLogin(t, roles.Operator, database, testkit.VHost(t))
 	owner, st := testkit.OpenStore(t, database), testkit.OpenStore(t, l.DatabaseURL)

@@ -20,7 +20,6 @@ import (
 // is exceeded, and nothing is out of order, lost or done twice (S1–S7, S13, L3). One message in ten has a wrong
 // hint.
 func TestThreeReplicasUnderAbuse(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for i := range 3 {
 		testkit.Worker(t, b.store, fmt.Sprintf("w%d", i),

@@ -13,7 +13,6 @@ import (
 // An execution was admitted when its batch had the locks, by which rates are
 // assessed, not when the batch began to wait for them.
 func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")

@@ -100,7 +100,6 @@ func (b *bundle) statuses(t *testing.T, ids []int64) []lifecycle.Status {
 }
 
 func TestARequestIsAdmittedPlacedAndDispatchedInOneCommit(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -134,7 +133,6 @@ func TestARequestIsAdmittedPlacedAndDispatchedInOneCommit(t *testing.T) {
 }
 
 func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.limited")
@@ -178,7 +176,6 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 // Strict FIFO: an execution whose request was lost goes before the waiting executions that
 // were requested after it, and behind the earlier ones.
 func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.late")
@@ -203,7 +200,6 @@ func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 }
 
 func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.grouped")
@@ -223,7 +219,6 @@ func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
 
 // upstream 19 and 20: a cancel by another service leaks no slot and blocks no queue.
 func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.one")
@@ -243,7 +238,6 @@ func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 
 // upstream 22: a lowered limit drains, a raised one is filled.
 func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	now := time.Now()
 	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Now = func() time.Time { return now } })
@@ -279,7 +273,6 @@ func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
 }
 
 func TestBusyWorkersKeepQueuesInOrder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	first, second := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.second")
@@ -340,7 +333,6 @@ func TestWithoutALiveWorker(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.MaxQueued = 1 })
 	testkit.Worker(t, b.store, "w1")
 	reasonOf := func(id int64) string {
@@ -372,7 +364,6 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAWorkerWithoutTheRuntimeIsNotChosen(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) {
 		w.Capabilities = map[string]any{"runtimes": []string{"bash"}, "max_concurrent_executions": 2}

@@ -15,7 +15,6 @@ import (
 // The engine of a workflow requests the end of its tasks, and a poll ends them seconds later. Until then no batch
 // starts one of them: not the heads of a queue when a slot becomes free, not a new request, not a retry that is due.
 func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.task")
 	testkit.Worker(t, b.store, "w")

@@ -28,7 +28,6 @@ func (d *decided) Apply(*scheduler.Batch) {
 
 // A batch waits only for the workers to which it gives something.
 func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	busy, free := testkit.Worker(t, b.store, "busy", announces(1, nil)), testkit.Worker(t, b.store, "free",
 		announces(9, nil))
@@ -49,7 +48,6 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 // Two replicas choose the last slot of a worker at the same time: one of them gets it,
 // and the other one decides again.
 func TestTheLastSlotOfAWorkerIsTakenOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", announces(1, nil))
 	a, other := testkit.Action(t, b.store, "pk.a"), testkit.Action(t, b.store, "pk.b")
@@ -72,7 +70,6 @@ func TestTheLastSlotOfAWorkerIsTakenOnce(t *testing.T) {
 
 // A worker that is cordoned after it was chosen gets nothing.
 func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays",
 		announces(1, nil))
@@ -89,7 +86,6 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 // Capacity that another replica releases while a batch finds all workers full is given to
 // the execution that the batch enqueued: the batch requests another one.
 func TestCapacityReleasedDuringABatchIsOfferedAgain(t *testing.T) {
-	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
 	testkit.Worker(t, b.store, "w1", announces(1, nil))
@@ -127,7 +123,6 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 // A sparing batch decides about free queues. It leaves reports and requests of a queue that
 // another batch holds.
 func TestASparingBatchLeavesLockedQueues(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(9, nil))
 	held, free := testkit.Action(t, b.store, "pk.held"), testkit.Action(t, b.store, "pk.free")
@@ -161,7 +156,6 @@ func TestASparingBatchLeavesLockedQueues(t *testing.T) {
 // A sparing batch does not wait for a queue that it is to fill while another batch holds it,
 // but names it; a batch that insists waits.
 func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1",
 		func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
@@ -200,7 +194,6 @@ func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 // A batch that releases capacity of a worker cannot offer it to a queue that another batch
 // holds: it requests another batch.
 func TestCapacityForALockedQueueIsOfferedAgain(t *testing.T) {
-	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
 	testkit.Worker(t, b.store, "w1", announces(1, nil))
@@ -222,7 +215,6 @@ func TestCapacityForALockedQueueIsOfferedAgain(t *testing.T) {
 // An execution of a draining worker that another batch has moved meanwhile stays where that
 // batch put it.
 func TestMovedExecutionsAreNotMovedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	fences := map[string]any{"attempt_fence": true}
 	old := testkit.Worker(t, b.store, "old", announces(9, fences))

@@ -30,7 +30,6 @@ func (*meanwhile) Apply(*scheduler.Batch) {}
 // An action is deleted while one execution of it runs and one waits: its queue is deleted with it, but the worker's
 // capacity is released, and no message counts as poison.
 func TestADeletedActionReleasesItsWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action, other := testkit.Action(t, b.store, "pk.gone"), testkit.Action(t, b.store, "pk.other")
@@ -57,7 +56,6 @@ func TestADeletedActionReleasesItsWorker(t *testing.T) {
 // A replica that pauses between reading and locking decides on rows that it has not planned for: it plans again
 // instead of leaking capacity of a worker.
 func TestAPausedReplicaPlansAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.one")
@@ -88,7 +86,6 @@ func TestAPausedReplicaPlansAgain(t *testing.T) {
 
 // The gate ends an execution at the head of its queue once, although its message comes again in the same batch.
 func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.one")
@@ -109,7 +106,6 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 // A deleted waiting execution leaves no entry, but its queue still counts it: the next batch that reads the queue to
 // its end corrects the count.
 func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.one")
@@ -131,7 +127,6 @@ func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 // An entry that vanishes while the message of its execution comes again is created again. The execution does not
 // fail.
 func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.one")
@@ -150,7 +145,6 @@ func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 
 // A batch reads only a few heads of a queue. When workers have capacity for more, the next batches read on.
 func TestATriedQueueIsReadOnWhenWorkersHaveCapacity(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 23)

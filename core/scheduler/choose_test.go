@@ -34,7 +34,6 @@ func (a asking) Apply(batch *scheduler.Batch) {
 // A batch finds another worker for an execution that holds its slot: with fencing if required, and not the worker
 // that it leaves. It ends no execution.
 func TestABatchFindsAnotherWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	fences := map[string]any{"attempt_fence": true}
 	left := testkit.Worker(t, b.store, "left", announces(1, fences))

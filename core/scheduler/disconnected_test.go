@@ -11,7 +11,6 @@ import (
 
 // While a worker is cut off from the broker, its executions wait and do not fail.
 func TestExecutionsWaitForADisconnectedWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	b.dispatch(t) // the fleet is known before it is cut off

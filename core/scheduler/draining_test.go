@@ -40,7 +40,6 @@ func draining(t *testing.T, b *bundle, n int) (ids []int64, old int64) {
 // Upstream 31, S2, S9: unstarted executions of a draining worker move to others, with their slot and as another
 // attempt. An execution that the worker starts meanwhile stays.
 func TestUnstartedExecutionsOfADrainingWorkerMove(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old := draining(t, b, 3)
 	other := testkit.Worker(t, b.store, "other", fenced).ID
@@ -64,7 +63,6 @@ func TestUnstartedExecutionsOfADrainingWorkerMove(t *testing.T) {
 // An unstarted execution that fits no other worker stays with the draining one and does not fail. It
 // stays, too, when its worker takes work again.
 func TestExecutionsThatFitNoOtherWorkerStayWithADrainingOne(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old := draining(t, b, 5)
 	const room = 1 + placement.HeadroomPerWorker

@@ -87,7 +87,6 @@ func (b *enforcements) status(enforcement int64) (status, reason string) {
 // An enforcement becomes an execution that is admitted and dispatched where it is
 // made, with its parameters, and is processed with it. Again changes nothing (S10).
 func TestAnEnforcementBecomesItsExecution(t *testing.T) {
-	t.Parallel()
 	b := setupEnforcements(t)
 	identity := b.id(`insert into identity (login) values ('ann') returning id`)
 	testkit.Exec(t, b.store, `update rule set owner_identity = $1, permission_set_refs = '{core.read}'`, identity)
@@ -112,7 +111,6 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 
 // The identity and the parameters of a rule that names none.
 func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
-	t.Parallel()
 	b := setupEnforcements(t)
 	testkit.Exec(t, b.store, `update action set default_execution_permission_set_refs = '{core.default}'`)
 	testkit.Exec(t, b.store, `delete from identity where id = 1`)
@@ -187,7 +185,6 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 
 // An execution that another service has made already is the one (S10).
 func TestAnExecutionThatIsThereIsKept(t *testing.T) {
-	t.Parallel()
 	b := setupEnforcements(t)
 	id := b.enforcement(1, `{}`)
 	theirs := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Enforcement = &id })
@@ -200,7 +197,6 @@ func TestAnExecutionThatIsThereIsKept(t *testing.T) {
 
 // The secrets of the parameters go with the execution, as they are.
 func TestSecretsGoWithTheExecution(t *testing.T) {
-	t.Parallel()
 	b := setupEnforcements(t)
 	id := b.enforcement(1, `{"token":{"$attune_secret":true,"redacted":true}}`)
 	testkit.Exec(t, b.store, `insert into execution_secret_value (entity_type, entity_id, json_path, source_kind, encrypted_value)
@@ -213,7 +209,6 @@ func TestSecretsGoWithTheExecution(t *testing.T) {
 // S10 under contention: replicas with the same enforcements make one execution each,
 // within the limit of the action (S3).
 func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
-	t.Parallel()
 	b := setupEnforcements(t)
 	testkit.Policy(t, b.store, b.action, 3)
 	const n = 60

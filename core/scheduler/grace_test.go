@@ -48,7 +48,6 @@ func ofOurSchema(t *testing.T, b *bundle) {
 // Executions that wait when the only worker leaves keep their order and hold no slot until it is back; a
 // new request fails at once.
 func TestAcceptedExecutionsWaitForAWorkerToComeBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	ofOurSchema(t, b)
 	worker := testkit.Worker(t, b.store, "w1").ID
@@ -128,7 +127,6 @@ func TestTheGraceCountsFromTheLastSignOfAWorkerThatFits(t *testing.T) {
 
 // What was accepted while a worker lived waits, in whichever way it comes; a request since then fails.
 func TestWhatCountsAsAccepted(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	ofOurSchema(t, b)
 	worker := testkit.Worker(t, b.store, "w1").ID
@@ -165,7 +163,6 @@ func TestWhatCountsAsAccepted(t *testing.T) {
 
 // Without any worker since the beginning, and for a worker that only others need, nothing waits.
 func TestARequestThatNoWorkerEverFittedFailsAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	elsewhere := testkit.Action(t, b.store, "pk.elsewhere", func(a *testkit.ActionRow) {
 		a.WorkerSelector = map[string]any{"zone": "z"}
@@ -182,7 +179,6 @@ func TestARequestThatNoWorkerEverFittedFailsAtOnce(t *testing.T) {
 // A worker that comes back with other labels may have fitted before: what waits for it is not failed by its
 // return.
 func TestAWorkerThatComesBackWithOtherLabelsFailsNothingAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	ofOurSchema(t, b)
 	worker := testkit.Worker(t, b.store, "w1", announces(9, inZone("a"))).ID
@@ -209,7 +205,6 @@ func TestAWorkerThatComesBackWithOtherLabelsFailsNothingAtOnce(t *testing.T) {
 
 // An execution that waits for an absent worker takes nothing of a shared limit from others.
 func TestAnExecutionWithoutAWorkerReservesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	ofOurSchema(t, b)
 	gone := testkit.Worker(t, b.store, "gone", announces(9, inZone("a"))).ID
@@ -230,7 +225,6 @@ func TestAnExecutionWithoutAWorkerReservesNothing(t *testing.T) {
 
 // A paused queue takes requests although no worker lives, as before.
 func TestAPausedQueueTakesRequestsWithoutAWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	action := testkit.Action(t, b.store, "pk.a")
 	b.gone(t, testkit.Worker(t, b.store, "w1").ID, time.Hour)
@@ -241,7 +235,6 @@ func TestAPausedQueueTakesRequestsWithoutAWorker(t *testing.T) {
 
 // A dispatch that a lost worker never started stays while the grace runs, unless it is repeated.
 func TestAnUnstartedExecutionIsNotLostWithoutRetries(t *testing.T) {
-	t.Parallel()
 	b := setup(t, graceful)
 	ofOurSchema(t, b)
 	ids, old, other := unstartedAtDeadWorker(t, b, 1)

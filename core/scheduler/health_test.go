@@ -19,7 +19,6 @@ func (b *bundle) probed(t *testing.T, worker int64, health, age string) {
 // An unhealthy worker gets no executions, and a degraded one those for which healthy workers have no capacity. If
 // all are unhealthy, executions wait. An old verdict does not count.
 func TestHealthDecidesPlacement(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.a")
 	ill := testkit.Worker(t, b.store, "ill", announces(9, nil)).ID

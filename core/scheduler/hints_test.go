@@ -48,7 +48,6 @@ func anyHint(action, other testkit.ActionRow) scheduler.Hint {
 // The rows decide under the locks whatever messages say of their executions: an execution
 // takes and returns a slot of its own queue, once, and the next queued execution gets it.
 func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", announces(50, nil))
 	action, other := testkit.Action(t, b.store, "pk.hinted"), testkit.Action(t, b.store, "pk.other")
@@ -89,7 +88,6 @@ func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
 
 // A worker, an attempt and a queue that changed after the message was sent are those of the row.
 func TestAHintedReportReleasesTheWorkerAndAttemptOfTheRow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	first, second := testkit.Worker(t, b.store, "w1"), testkit.Worker(t, b.store, "w2")
 	action := testkit.Action(t, b.store, "pk.moved")
@@ -109,7 +107,6 @@ func TestAHintedReportReleasesTheWorkerAndAttemptOfTheRow(t *testing.T) {
 // Groups and shared limits come from the parameters of the row. Their slots are released by any replica, not only by
 // the one that granted them, and go to the next execution.
 func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(50, nil))
 	action, beside := testkit.Action(t, b.store, "pk.grouped"), testkit.Action(t, b.store, "pk.beside")
@@ -156,7 +153,6 @@ func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 // A replica that has not seen a queue yet promotes its waiting executions with the slot that
 // it releases, in the same batch.
 func TestAReplicaThatKnowsNothingOfAQueuePromotesItsHead(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(1, nil))
 	limited, other := testkit.Action(t, b.store, "pk.limited"), testkit.Action(t, b.store, "pk.other")

@@ -15,7 +15,6 @@ import (
 
 // The log of every decision names its execution, in the published words if there are any.
 func TestEveryDecisionNamesItsExecution(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	logged := func() *bytes.Buffer {
 		log := &bytes.Buffer{}

@@ -13,7 +13,6 @@ import (
 
 // A value that groups executions may be as long as it likes.
 func TestAGroupOfALongValue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")

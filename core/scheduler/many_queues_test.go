@@ -16,7 +16,6 @@ import (
 // S4 and no lost wake-up: however many queues wait for one moment, their executions start in the order
 // in which they began to wait, and none is left out.
 func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
 	action := testkit.Action(t, b.store, "pk.a")
@@ -57,7 +56,6 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 // Executions that wait for a rare kind of worker do not delay executions whose kind has room, however
 // many they are.
 func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	kind := func(name string, n int) func(*testkit.WorkerRow) {
 		return func(w *testkit.WorkerRow) {
@@ -97,7 +95,6 @@ func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 
 // A sweep has one batch run for each obstacle that blocks queues, not for each queue, unless the rules have changed.
 func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	var ids []int64

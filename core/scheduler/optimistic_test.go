@@ -32,7 +32,6 @@ func (s *beforeWrite) Apply(*scheduler.Batch) {
 // A batch about an action without a limit does not lock its queue before it writes if no execution
 // waits: meanwhile other batches about the action decide and commit.
 func TestABatchAboutActionsWithoutLimitsLocksNoQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(50, nil))
 	for _, limit := range []int{0, 5} {
@@ -126,7 +125,6 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 
 // An end that two replicas take at once gives back its slot once, and is repeated once.
 func TestAnEndWithoutALimitIsTakenOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(50, nil))
 	action := testkit.Action(t, b.store, "pk.free")

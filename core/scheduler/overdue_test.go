@@ -50,7 +50,6 @@ func (b *bundle) decide(t *testing.T, late []scheduler.Unstarted, move bool) sch
 // S9, upstream 18: executions that a live worker does not start in time move to another one, in place. An execution
 // that it starts meanwhile, or that was dispatched again, stays.
 func TestOverdueExecutionsMoveToAnotherWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	late, old, other := overdue(t, b, 4)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, late[0].Execution)
@@ -70,7 +69,6 @@ func TestOverdueExecutionsMoveToAnotherWorker(t *testing.T) {
 // If overdue executions may not move, they fail with the published words. The message about the end has all
 // consequences.
 func TestOverdueExecutionsFailInThePublishedWords(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	late, old, _ := overdue(t, b, 1)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.decide(t, late, false))
@@ -103,7 +101,6 @@ func TestOverdueExecutionsFailInThePublishedWords(t *testing.T) {
 
 // A live worker without fencing gets a cancel request for an overdue execution.
 func TestAWorkerWithoutFencingGetsACancelRequest(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	late, old, _ := overdue(t, b, 1)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{"max_concurrent_executions": 5}' WHERE id = $1`, old)
@@ -121,7 +118,6 @@ func TestAWorkerWithoutFencingGetsACancelRequest(t *testing.T) {
 // Unstarted executions of a full worker stay with it while no other worker has room, and move when
 // one has.
 func TestUnstartedExecutionsOfAFullWorkerStay(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	late, old, other := overdue(t, b, 1)
 	late[0].Late.Full = true

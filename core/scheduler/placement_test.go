@@ -40,17 +40,8 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 // fill runs one batch for the queues with waiting executions.
 func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
-	rows, err := b.store.Pool().Query(testkit.Context(t),
+	ids := testkit.Column[int64](t, b.store.Pool(),
 		`SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
-	require.NoError(t, err)
-	defer rows.Close()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		require.NoError(t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(t, rows.Err())
 	result, err := replica.Run(testkit.Context(t), scheduler.FillStep{Queues: ids})
 	require.NoError(t, err)
 	return result
@@ -66,7 +57,6 @@ func (b *bundle) python(t *testing.T, action testkit.ActionRow, constraint strin
 }
 
 func TestAVersionConstraintChoosesTheWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "old",
 		announces(9, map[string]any{"runtime_versions": map[string]any{"python": []string{"3.9"}}}))
@@ -97,7 +87,6 @@ func TestAVersionConstraintChoosesTheWorker(t *testing.T) {
 }
 
 func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	plain := testkit.Worker(t, b.store, "plain", announces(9, inZone("a")))
 	gpu := testkit.Worker(t, b.store, "gpu", announces(9, map[string]any{
@@ -157,7 +146,6 @@ func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
 // The database's time decides whether a worker is alive. A worker's clock that is ahead changes
 // nothing (upstream 17).
 func TestOnlyLiveWorkersGetWork(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "stale", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	testkit.Worker(t, b.store, "mute", func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
@@ -193,7 +181,6 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 }
 
 func TestAnExecutionMayAskForAnotherWorkerThanItsAction(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	here := testkit.Worker(t, b.store, "here", announces(9, inZone("a")))
 	there := testkit.Worker(t, b.store, "there", announces(9, inZone("b")))
@@ -222,7 +209,6 @@ func (b *bundle) repeats(t *testing.T, id, failed int64, avoid ...int64) {
 // A retry avoids the worker on which it failed, then that worker's host,
 // and waits for another rather than go back.
 func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	failed := testkit.Worker(t, b.store, "w1", announces(9, nil))
 	beside := testkit.Worker(t, b.store, "w2", announces(9, nil))
@@ -269,7 +255,6 @@ func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 // A waiting execution is dispatched when any fitting worker has capacity again, whichever queue released it.
 // Executions for other workers do not delay it.
 func TestWaitingExecutionsAreDispatchedToAnyFittingWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	left := testkit.Worker(t, b.store, "left", announces(1, inZone("a")))
 	right := testkit.Worker(t, b.store, "right", announces(1, inZone("b")))
@@ -300,7 +285,6 @@ func TestWaitingExecutionsAreDispatchedToAnyFittingWorker(t *testing.T) {
 
 // A worker that is only away is waited for, if the operator says so (upstream 14).
 func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
 	testkit.Worker(t, b.store, "other", announces(9, nil))
 	able := testkit.Worker(t, b.store, "able", announces(9, inZone("a")),
@@ -337,7 +321,6 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 
 // An invalid placement field fails its execution only, with a text that names the field.
 func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	bad := testkit.Action(t, b.store, "pk.bad",
@@ -369,7 +352,6 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 // Workers and their capabilities are read once a second, not for every batch (upstream 16). A new worker waits that
 // long.
 func TestWorkersAreNotReadForEveryBatch(t *testing.T) {
-	t.Parallel()
 	var moment atomic.Int64
 	b := setup(t, func(c *scheduler.Config) { c.Now = func() time.Time { return time.Unix(moment.Load(), 0) } })
 	moment.Store(1_000_000)

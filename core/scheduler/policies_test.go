@@ -58,7 +58,6 @@ func (b *bundle) quiet(t *testing.T) {
 // pack; its slots go to the executions in the order in which they began to wait,
 // whatever their action; a slot of each limit that applies, all or none.
 func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	one, two := testkit.Action(t, b.store, "pk.one"), testkit.Action(t, b.store, "pk.two")
@@ -113,7 +112,6 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 // S4: a queue that another transaction holds keeps its turn at a shared limit. A later request waits,
 // and one more batch runs.
 func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
-	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
@@ -148,7 +146,6 @@ func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 
 // S4: the same before a queue that is free and began to wait later.
 func TestS4ALockedQueueGoesBeforeQueuesThatWaitedLess(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	first, one, two := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.one"),
@@ -172,7 +169,6 @@ func TestS4ALockedQueueGoesBeforeQueuesThatWaitedLess(t *testing.T) {
 
 // Every waiting execution of a held queue that has a free slot keeps its turn, not only the first.
 func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	first, one, two := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.one"),
@@ -203,7 +199,6 @@ func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
 // A pack policy with parameters is a limit per group over the whole pack, created when it is first needed. Actions
 // without a limit of their own have a queue for each of its groups, which blocks no other.
 func TestSharedLimitsHaveGroupsToo(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	one, two := testkit.Action(t, b.store, "pk.one"), testkit.Action(t, b.store, "pk.two")
@@ -233,7 +228,6 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 // The queue of an action with a limit of its own stays in order (S4): a head that a shared limit
 // holds back also holds back the executions behind it.
 func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.one")
@@ -256,7 +250,6 @@ func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
 // S22: a rate spaces starts evenly, and an execution that waits for its time starts when it comes. A
 // quota admits its number in each period.
 func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.paced")
@@ -298,7 +291,6 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 
 // The method cancel refuses at once an execution that a full limit would make wait, and names the limit.
 func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -321,7 +313,6 @@ func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 // S17: a queue never exceeds its maximum, of the policy or of the installation, and a refused execution has the
 // reason.
 func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.MaxQueued = 4 })
 	testkit.Worker(t, b.store, "w1")
 	narrow, plain := testkit.Action(t, b.store, "pk.narrow"), testkit.Action(t, b.store, "pk.plain")
@@ -341,7 +332,6 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 // An execution that waits longer than its queue allows times out and leaves the queue. A pause stops the clock
 // (upstream 26).
 func TestAWaitThatIsTooLongEnds(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -379,7 +369,6 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 // A changed limit applies from the next batch, on every replica. A raised limit is filled. A lowered
 // one ends no running execution (upstream 22). An operator's limit replaces it.
 func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -415,7 +404,6 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 // S23: an execution with a priority waits in its lane, before or after the
 // others, and its lane is kept through the database.
 func TestS23LanesThroughTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -445,7 +433,6 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 // An execution that moves to another queue waits there too, although a shared limit refuses new
 // executions.
 func TestAMovedExecutionIsNotRefused(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -471,7 +458,6 @@ func TestAMovedExecutionIsNotRefused(t *testing.T) {
 // upstream 25: when a policy's parameters change, waiting executions move to their new queues, in
 // order, and start from there.
 func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -511,7 +497,6 @@ func sweep(t *testing.T, b *bundle, found chan recovery.Found) {
 
 // Deleting executions that hold slots or wait releases their slots, whichever program deletes them.
 func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -537,7 +522,6 @@ func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 
 // The place of a retry in the queue is set by the policy, or else by the configuration.
 func TestARetryJoinsWhereThePolicySays(t *testing.T) {
-	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.RetryPlace = policy.PlaceFront })
 	testkit.Worker(t, b.store, "w1")
 	front, back := testkit.Action(t, b.store, "pk.front"), testkit.Action(t, b.store, "pk.back")

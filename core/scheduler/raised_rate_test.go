@@ -12,7 +12,6 @@ import (
 
 // A raised rate is in force at once: executions that the old one postponed start.
 func TestARaisedRateDoesNotWaitForTheOldOne(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.paced")

@@ -62,7 +62,6 @@ func (b *bundle) reassign(t *testing.T, ids []int64, before ...scheduler.Step) s
 // S2, S9: only unstarted executions of a dead worker move, with a new attempt and their slot. An execution that it
 // starts meanwhile stays.
 func TestOnlyUnstartedExecutionsMove(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 3)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[0])
@@ -96,7 +95,6 @@ func TestOnlyUnstartedExecutionsMove(t *testing.T) {
 
 // A worker whose heartbeats resume keeps its executions, even if a sweep has just found it dead.
 func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, _ := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
@@ -108,7 +106,6 @@ func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 // When no other worker fences attempts, the row is closed once, and retried once as a new row that
 // avoids the worker.
 func TestExecutionsThatCannotMoveAreRetried(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{}' WHERE id = $1`, other)
@@ -143,7 +140,6 @@ func TestExecutionsThatCannotMoveAreRetried(t *testing.T) {
 
 // S15: an execution with a cancel request is not retried, whichever program asked and however it ended.
 func TestCancelledExecutionsAreNotRetried(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a", func(a *testkit.ActionRow) { a.MaxRetries = 5 })
@@ -167,7 +163,6 @@ func TestCancelledExecutionsAreNotRetried(t *testing.T) {
 
 // A note about a returned dispatch is deleted with the move, and so is an outdated note.
 func TestAReturnedDispatchMovesOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now(), suspect_since = now() WHERE id = $1`, old)
@@ -193,7 +188,6 @@ func TestAReturnedDispatchMovesOnce(t *testing.T) {
 // Unstarted executions come before queued ones: the batch that frees capacity gives it to them first,
 // and a single slot is not held without use.
 func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 1)
 	queued := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
@@ -219,7 +213,6 @@ func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 
 // Executions of a deleted worker are found and ended like those of a dead worker.
 func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, _ := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, old)
@@ -238,7 +231,6 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 
 // A holder whose queue was deleted with its action moves too.
 func TestAHolderWithoutAQueueMoves(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, _, _ := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
@@ -248,7 +240,6 @@ func TestAHolderWithoutAQueueMoves(t *testing.T) {
 // A returned dispatch goes back to its own worker when that has its queue again and no other worker
 // has room. An execution that is moved again and again is closed in the end.
 func TestAReturnedDispatchMayGoBackButNotForever(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
@@ -273,7 +264,6 @@ func TestAReturnedDispatchMayGoBackButNotForever(t *testing.T) {
 // Executions lost with the last worker are retried. The retry waits for a worker or fails, as executor.no_workers
 // says.
 func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, _, other := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)

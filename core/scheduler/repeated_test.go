@@ -15,7 +15,6 @@ import (
 // An execution that was repeated has no further consequences, however often its end is reported: it is not repeated
 // again, and its workflow goes on from the end of the retry.
 func TestARepeatedExecutionIsNotRepeatedAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.again")
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
@@ -46,7 +45,6 @@ func TestARepeatedExecutionIsNotRepeatedAgain(t *testing.T) {
 // A task that has a retry goes on as the retry: another report of its end neither repeats it nor ends the
 // task, although the retry policy now says no.
 func TestAnEndThatIsReportedAgainChangesNothingOfItsRetry(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.a")
 	id := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
@@ -69,7 +67,6 @@ func TestAnEndThatIsReportedAgainChangesNothingOfItsRetry(t *testing.T) {
 
 // Two replicas that process one end at the same time repeat it once.
 func TestAnEndIsRepeatedOnceByTwoReplicas(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.a")).ID
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed',
@@ -88,7 +85,6 @@ func TestAnEndIsRepeatedOnceByTwoReplicas(t *testing.T) {
 
 // A decision is not written over what another program did to the row meanwhile.
 func TestARefusedRequestThatIsClaimedMeanwhileStaysClaimed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -104,7 +100,6 @@ func TestARefusedRequestThatIsClaimedMeanwhileStaysClaimed(t *testing.T) {
 
 // A returned dispatch whose execution is dispatched again while the batch decides does not end it.
 func TestAReturnedDispatchDoesNotEndTheNextOne(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
@@ -119,7 +114,6 @@ func TestAReturnedDispatchDoesNotEndTheNextOne(t *testing.T) {
 
 // A retry is left alone until its time, whichever message names it.
 func TestARetryIsNotAdmittedBeforeItsTime(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	id := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.a")).ID
@@ -136,7 +130,6 @@ func TestARetryIsNotAdmittedBeforeItsTime(t *testing.T) {
 
 // A returned dispatch of an earlier attempt, at the same worker, changes nothing.
 func TestAReturnedDispatchOfAnEarlierAttemptChangesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", fenced).ID
 	id := b.request(t, testkit.Action(t, b.store, "pk.a"), 1)[0]
@@ -148,7 +141,6 @@ func TestAReturnedDispatchOfAnEarlierAttemptChangesNothing(t *testing.T) {
 
 // An execution that is dispatched again while the batch moves it gets an attempt of its own from the move.
 func TestAMoveNeverUsesAnAttemptTwice(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids, _, other := unstartedAtDeadWorker(t, b, 1)
 	list := []scheduler.Unstarted{{Execution: ids[0]}}
@@ -161,7 +153,6 @@ func TestAMoveNeverUsesAnAttemptTwice(t *testing.T) {
 
 // A request that is named while its claim stays unfinished is put back by the caller.
 func TestAClaimThatStaysUnfinishedIsNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 2)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'scheduling'`)

@@ -34,7 +34,6 @@ func TestABookOutlivesTheChangesOfTheRules(t *testing.T) {
 
 // SQL and code agree on the parameters by which policies divide executions into groups.
 func TestTheShapeOfQueuesIsTheSameInSQLAndCode(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action, other := testkit.Action(t, st, "pk.a"), testkit.Action(t, st, "elsewhere.a")
 	minute, dice := int32(60), rand.New(rand.NewPCG(7, 7))

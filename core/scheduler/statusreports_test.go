@@ -57,7 +57,6 @@ func queueState(t *testing.T, wire *broker.Broker, queue string) broker.QueueSta
 
 // Reports are counted by status and acknowledged. Unreadable ones become dead letters and delay no other.
 func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
-	t.Parallel()
 	vhost := testkit.VHost(t)
 	look, wire := connectStatus(t, vhost), connectStatus(t, vhost)
 	require.NoError(t, look.DeclareExecutor(testkit.Context(t)))
@@ -109,7 +108,6 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 
 // Without metrics reports are taken all the same.
 func TestReportsAreTakenWithoutMetrics(t *testing.T) {
-	t.Parallel()
 	wire := connectStatus(t, testkit.VHost(t))
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
 	publishStatus(t, wire, statusReport(t, "running"))

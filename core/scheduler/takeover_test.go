@@ -14,7 +14,6 @@ import (
 // upstream 19, 20 and 22: waiting executions of another engine are taken over in their order, without the slots that
 // it leaked.
 func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
@@ -59,7 +58,6 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 // A take-over also covers executions that only wait in the queues of another engine. The slot of a
 // deleted execution is released once, whichever of both counts first.
 func TestATakeOverCoversAllExecutionsAndReleasesOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")

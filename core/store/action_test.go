@@ -10,7 +10,6 @@ import (
 )
 
 func TestActionsWithRetriesAreNamedOnAnAdoptedSchemaOnly(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	for ref, retries := range map[string]int32{"demo.a": 2, "demo.b": 0, "demo.c": 1} {
 		testkit.Action(t, st, ref, func(a *testkit.ActionRow) { a.MaxRetries = retries })

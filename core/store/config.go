@@ -10,8 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/migrations"
 )
+
+// Configured is the access of a program to the configured database.
+func Configured(cfg *config.Config, program string) Config {
+	db := cfg.Database
+	return Config{
+		URL: db.URL, Login: cfg.Login("database.url"), Schema: db.Schema, ConnectTimeout: db.ConnectTimeout,
+		IdleTimeout: db.IdleTimeout, LogStatements: db.LogStatements, ApplicationName: cfg.Named(program),
+	}
+}
 
 // Config configures the database access.
 type Config struct {

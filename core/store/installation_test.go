@@ -41,7 +41,6 @@ func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 
 // A refused login and a missing database are not an outage of the server.
 func TestARefusedLoginConcernsTheInstallation(t *testing.T) {
-	t.Parallel()
 	st := testkit.OpenStore(t, testkit.Database(t), func(c *store.Config) {
 		at, err := pgconn.ParseConfig(c.URL)
 		require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 // upstream 47: a retry has the secret parameters of the execution that it
 // repeats, and not the secrets of its result.
 func TestARetryHasTheSecretParameters(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")
 	failed := testkit.Execution(t, st, action, func(row *testkit.ExecutionRow) {
@@ -46,7 +45,6 @@ func TestARetryHasTheSecretParameters(t *testing.T) {
 
 // Sources of several entities are read together, without other ones. Inserting a path again replaces it.
 func TestSecretsAreReadBySource(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	var rows store.InsertSecretValuesParams
 	for _, one := range []struct {
@@ -84,7 +82,6 @@ func TestSecretsAreReadBySource(t *testing.T) {
 
 // Deleting an execution or enforcement deletes its secrets, whichever program deletes it.
 func TestSecretsAreDeletedWithTheirOwner(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")
 	stays, goes := testkit.Execution(t, st, action).ID, testkit.Execution(t, st, action).ID

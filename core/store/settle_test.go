@@ -12,7 +12,6 @@ import (
 )
 
 func TestAwaitLockersWaitsForEarlierTransactions(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	st, other := testkit.OpenStore(t, database), testkit.OpenStore(t, database)
 	id := testkit.Worker(t, st, "w").ID

@@ -102,7 +102,6 @@ func TestAFrozenClientHoldsNoTransaction(t *testing.T) {
 
 // Each connection, also the one that listens, has the login that counts then.
 func TestLoginsAreReadForEachConnection(t *testing.T) {
-	t.Parallel()
 	database := testkit.Database(t)
 	login := testkit.NewLogin(t, roles.Viewer, database, testkit.VHost(t))
 	var as atomic.Pointer[string]
@@ -153,7 +152,6 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 }
 
 func TestReadTxSeesOneSnapshotAndWritesNothing(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	err := s.ReadTx(testkit.Context(t), "look twice", func(ctx context.Context, tx *store.Tx) error {
@@ -171,7 +169,6 @@ func TestReadTxSeesOneSnapshotAndWritesNothing(t *testing.T) {
 }
 
 func TestEnumArraysTravelBothWays(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	var back []lifecycle.Status
 	err := s.Pool().QueryRow(testkit.Context(t), "SELECT $1::execution_status_enum[]",
@@ -181,7 +178,6 @@ func TestEnumArraysTravelBothWays(t *testing.T) {
 }
 
 func TestDeadlockIsRepeatedAndHooksRunOnce(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	a, b := newExecution(t, s), newExecution(t, s)
 	var attempts, hooks atomic.Int32
@@ -213,7 +209,6 @@ func TestDeadlockIsRepeatedAndHooksRunOnce(t *testing.T) {
 }
 
 func TestSerializationFailureIsRepeated(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	attempts := 0
@@ -240,7 +235,6 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 }
 
 func TestRetriesAreBounded(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	attempts := 0
 	never := func(ctx context.Context, tx *store.Tx) error {
@@ -267,7 +261,6 @@ func terminate(t *testing.T, s *store.Store, pid uint32) {
 }
 
 func TestConnectionLostBeforeCommitIsRepeated(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	attempts := 0
@@ -334,7 +327,6 @@ func dieAtCommit(t *testing.T, s *store.Store) {
 }
 
 func TestPipelineIsOneRoundTripAndRunsInOrder(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	var gone atomic.Bool
@@ -364,7 +356,6 @@ func TestPipelineIsOneRoundTripAndRunsInOrder(t *testing.T) {
 }
 
 func TestPipelineFailureTakesEverythingBack(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	err := s.Tx(testkit.Context(t), "all or nothing", func(ctx context.Context, tx *store.Tx) error {
@@ -385,7 +376,6 @@ func TestPipelineFailureTakesEverythingBack(t *testing.T) {
 }
 
 func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
-	t.Parallel()
 	s := open(t)
 	id := newExecution(t, s)
 	boom := errors.New("boom")
@@ -506,7 +496,6 @@ func TestADatabaseThatAcceptsNoConnectionsIsUnreachable(t *testing.T) {
 // A panic in a transaction is a fatal error, which isolates its cause; its writes are rolled back, and its connection
 // is free.
 func TestAPanicInATransactionIsAnError(t *testing.T) {
-	t.Parallel()
 	s := open(t, func(cfg *store.Config) { cfg.MaxConnections = 1 })
 	id := newExecution(t, s)
 	for range 2 {

@@ -25,7 +25,6 @@ func events(t *testing.T) *bundle {
 }
 
 func TestEmitStoresRowAndMessageTogether(t *testing.T) {
-	t.Parallel()
 	b := events(t)
 	done, err := b.submit.EmitEvent(t.Context(), submit.Event{
 		TriggerRef: "probe.door",
@@ -49,7 +48,6 @@ func TestEmitStoresRowAndMessageTogether(t *testing.T) {
 
 // An event has the execution that emitted it, if that exists.
 func TestEmitRecordsTheEmittingExecution(t *testing.T) {
-	t.Parallel()
 	b := events(t)
 	from := testkit.Execution(t, b.store, testkit.Action(t, b.store, "probe.emits")).ID
 	done, err := b.submit.EmitEvents(t.Context(), []submit.Event{
@@ -64,7 +62,6 @@ func TestEmitRecordsTheEmittingExecution(t *testing.T) {
 }
 
 func TestEmitWithoutAPayload(t *testing.T) {
-	t.Parallel()
 	b := events(t)
 	testkit.Exec(t, b.store, `update trigger set enabled = false`)
 	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'own'`)
@@ -86,7 +83,6 @@ func TestEmitWithoutAPayload(t *testing.T) {
 }
 
 func TestEmitRefusals(t *testing.T) {
-	t.Parallel()
 	b := events(t)
 	for want, event := range map[string]submit.Event{
 		"there is no trigger probe.doors; the nearest is probe.door": {TriggerRef: "probe.doors"},
@@ -126,7 +122,6 @@ func TestEmitRefusals(t *testing.T) {
 }
 
 func TestEmitManyKeepsTheOrder(t *testing.T) {
-	t.Parallel()
 	b := events(t)
 	const n = 1203
 	list := make([]submit.Event, n)

@@ -16,7 +16,6 @@ import (
 // The second request of an action is stored by one statement: the same row and message as the first, in order,
 // with any parameters and options, and all or none.
 func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	other := testkit.Action(t, b.store, "probe.other")
 	tricky := `{"execution_id":0,"timestamp":"0001-01-01T00:00:00Z","text":"$1 \\u00e4 ' \" <&>"}`
@@ -70,7 +69,6 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 
 // The present schema of the action judges the parameters, not the one of an earlier read, in both directions.
 func TestAKnownActionIsJudgedByItsSchemaOfNow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	request := submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(`{"n":"text"}`)}
 	_, err := b.submit.Request(t.Context(), request)
@@ -89,7 +87,6 @@ func TestAKnownActionIsJudgedByItsSchemaOfNow(t *testing.T) {
 
 // Without a relay of their own, engines read the row after its commit.
 func TestARequestOfAKnownActionTellsTheEngines(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	alone := submit.New(b.store, nil)
 	_, err := alone.Request(t.Context(), submit.Request{ActionRef: "probe.ping"})

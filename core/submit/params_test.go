@@ -37,7 +37,6 @@ func keyring(t *testing.T) secret.Keyring {
 }
 
 func TestParametersThatDoNotFitAreRefusedWithAllMistakes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	deploy(t, b)
 	for params, want := range map[string]string{
@@ -66,7 +65,6 @@ func TestParametersThatDoNotFitAreRefusedWithAllMistakes(t *testing.T) {
 
 // upstream 52: no written value holds a secret in the clear; one encrypted row holds it.
 func TestSecretParametersAreSealed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	deploy(t, b)
 	b.submit = b.submit.WithKeyring(keyring(t))
@@ -108,7 +106,6 @@ func TestSecretParametersAreSealed(t *testing.T) {
 }
 
 func TestSecretParametersWithoutAKeyAreRefused(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	deploy(t, b)
 	_, err := b.submit.Request(context.Background(), submit.Request{

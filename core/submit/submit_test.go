@@ -40,7 +40,6 @@ func setup(t *testing.T) *bundle {
 }
 
 func TestRequestStoresRowAndMessageTogether(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	done, err := b.submit.Request(t.Context(),
 		submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(` { "message": "hi" } `)})
@@ -68,7 +67,6 @@ func TestRequestStoresRowAndMessageTogether(t *testing.T) {
 }
 
 func TestRequestWithoutParametersStoresNull(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for _, params := range []string{"", "null", "{}", " { } "} {
 		done, err := b.submit.Request(t.Context(),
@@ -80,7 +78,6 @@ func TestRequestWithoutParametersStoresNull(t *testing.T) {
 }
 
 func TestRequestStoresThePriority(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for name, want := range map[string]string{"high": "1", "normal": "none", "low": "-1"} {
 		priority, err := submit.ParsePriority(name)
@@ -100,7 +97,6 @@ func TestRequestStoresThePriority(t *testing.T) {
 }
 
 func TestRequestRefusals(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for ref, want := range map[string]string{
 		"probe.pong":          "there is no action probe.pong; the nearest is probe.ping",
@@ -133,7 +129,6 @@ func TestRequestRefusals(t *testing.T) {
 }
 
 func TestRequestManyKeepsTheOrder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "probe.other")
 	const n = 1203
@@ -216,7 +211,6 @@ func TestWait(t *testing.T) {
 }
 
 func TestAwaitPublished(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	done, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping"})
 	require.NoError(t, err)

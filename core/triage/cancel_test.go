@@ -57,7 +57,6 @@ func (b *bundle) deliver(t testing.TB) {
 // Upstream 19: a cancelled execution leaves its queue in order and without a trace. The next ones
 // move up, and the receipt and the audit report it.
 func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.line", 1)
 	ids := b.request(t, action, 5)
@@ -101,7 +100,6 @@ func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
 
 // After a cancel of the blocked head the next execution is tried at once, without a sweep.
 func TestTheNextAfterACancelledHeadIsTriedAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.head", 5)
 	picky := testkit.Execution(t, b.store, action).ID
@@ -119,7 +117,6 @@ func TestTheNextAfterACancelledHeadIsTriedAtOnce(t *testing.T) {
 
 // Upstream 20: the completion of a dispatched and unstarted execution releases its slot, and its place at the worker.
 func TestTheSlotOfADispatchedExecutionIsReleased(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.slot", 1)
 	testkit.Exec(t, b.store, `update worker set capabilities = capabilities || '{"attempt_fence": true}'`)
@@ -136,7 +133,6 @@ func TestTheSlotOfADispatchedExecutionIsReleased(t *testing.T) {
 }
 
 func TestReceiptsNameUncancelledExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.ended", 1)
 	ids := b.request(t, action, 1)
@@ -153,7 +149,6 @@ func TestReceiptsNameUncancelledExecutions(t *testing.T) {
 
 // The cancel of a tree is one action: parents first, more than a page of children, one audit row.
 func TestTheCancelOfATreeIsOneAction(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.tree", 3)
 	root := testkit.Execution(t, b.store, action,
@@ -181,7 +176,6 @@ func TestTheCancelOfATreeIsOneAction(t *testing.T) {
 // S15: the pending retry of a failed execution is stopped. The first holder of the lock of its
 // queue decides, and in neither order is a retry left.
 func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{
@@ -231,7 +225,6 @@ func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 // An execution fails after a cancel has read it and before the cancel has its row. The cancel then waits for the batch
 // that completes it, which holds the lock of its queue, and stops the retry.
 func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.meanwhile", 5)
 	id := b.request(t, action, 1)[0]
@@ -270,7 +263,6 @@ func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
 
 // The receipt of a cancelled workflow does not count its ended tasks.
 func TestEndedTasksOfACancelledWorkflowAreNotCounted(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.workflow(t, "pk.flow")
 	testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.task"),
@@ -284,7 +276,6 @@ func TestEndedTasksOfACancelledWorkflowAreNotCounted(t *testing.T) {
 // Cancels run beside each other and beside batches that admit, dispatch and complete. Each cancelled execution ends
 // once, no queue keeps one, no slot is lost, and no cancel fails.
 func TestCancelsBesideReplicas(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.storm", 3, byTenant)
 	testkit.Policy(t, b.store, action, 7, testkit.OfPack(action))
@@ -352,7 +343,6 @@ func TestCancelsBesideReplicas(t *testing.T) {
 
 // A batch that has decided about a request before a concurrent cancel commits finds its guard false and decides again.
 func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.born", 2)
 	for range 30 {
@@ -432,7 +422,6 @@ func TestACancellationStartsNoneOfItsExecutions(t *testing.T) {
 // A paced cancellation stops 20 executions, waits for their share of the pace, and goes on. Interrupted, it names the
 // ones that it did not reach, which run on.
 func TestAPacedCancellationStopsAFewAtATime(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const pace = 5 * time.Millisecond
 	b.operator = triage.New(triage.Config{Pace: pace}, b.store, b.sent)

@@ -39,7 +39,6 @@ func (b *bundle) count(t *testing.T, status string) int {
 }
 
 func TestClearCancelsOnlyQueuedExecutions(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.clear", 2)
 	ids := b.request(t, action, 6)
@@ -102,7 +101,6 @@ func TestClearCancelsOnlyQueuedExecutions(t *testing.T) {
 
 // In a queue longer than a page only the chosen executions are cancelled; the others keep their order.
 func TestClearOfChosenExecutionsLeavesTheOthers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.some", 1)
 	ids := b.request(t, action, 1_101)
@@ -136,7 +134,6 @@ func TestClearOfChosenExecutionsLeavesTheOthers(t *testing.T) {
 // Replicas promote while the queue is cleared: the first holder of the lock wins, no slot is lost,
 // and every execution ends exactly once.
 func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.race", 4)
 	ids := b.request(t, action, 800)
@@ -175,7 +172,6 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 }
 
 func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.many", 1)
 	ids := b.request(t, action, 5001)
@@ -215,7 +211,6 @@ func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
 
 // A process that is killed during a clear leaves whole pages, and an audit row with its progress.
 func TestAKilledClearLeavesWholePages(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.dies", 1)
 	b.dispatch(t, b.request(t, action, 2101)...)
@@ -242,7 +237,6 @@ func TestAKilledClearLeavesWholePages(t *testing.T) {
 
 // All groups of an action, or one of them, are cleared.
 func TestClearOfGroupsAndLanes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.tenants", 1, byTenant)
 	var ids []int64
@@ -280,7 +274,6 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 
 // The answer has one format, also for an empty or missing queue.
 func TestClearOfAnEmptyQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	grouped, free := b.limited(t, "pk.grouped", 1, byTenant), testkit.Action(t, b.store, "pk.free")
 	for _, target := range []triage.Target{

@@ -17,7 +17,6 @@ import (
 )
 
 func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	var ids []int64
@@ -53,7 +52,6 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 }
 
 func TestDiscardedDeadLettersAreReopened(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	first, second, decided := b.deadLetter(t, event), b.deadLetter(t, event), b.deadLetter(t, event,
 		func(r *deadLetterRow) { r.decision = "requeued" })
@@ -76,7 +74,6 @@ func TestDiscardedDeadLettersAreReopened(t *testing.T) {
 // A stop ends a run after the running step. The receipt names the rows that are left, and the same
 // run again continues with them.
 func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	var ids []int64
@@ -99,7 +96,6 @@ func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
 
 // While the database is away no row fails by its own fault: the same run again must reach each of them.
 func TestRowsThatMetAnAbsentDatabaseAreLeft(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	away, broken := fmt.Errorf("read: %w", net.ErrClosed), errors.New("broken")
 	var run triage.Run

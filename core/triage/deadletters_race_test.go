@@ -20,7 +20,6 @@ import (
 // The same dead letter arrives repeatedly while several operators requeue it. It stays one row with one decision, and
 // one message is sent (invariant S20).
 func TestOperatorsRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	amqp := testkit.VHost(t)
 	connect := func() *broker.Broker {

@@ -62,7 +62,6 @@ func (b *bundle) keeps(t *testing.T, id int64, decision string) {
 
 // A requeued dispatch is not sent to the worker again: the execution is retried.
 func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	for _, decision := range []string{"", "failed", "stale"} {
@@ -94,7 +93,6 @@ func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 }
 
 func TestARefusedRequeueChangesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	running := b.ended(t, action, lifecycle.StatusRunning)
@@ -140,7 +138,6 @@ func TestARefusedRequeueChangesNothing(t *testing.T) {
 
 // Another dead letter is sent again to its exchange, byte by byte.
 func TestAnotherRequeuedMessageIsSentAgain(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.deadLetter(t, event)
 	receipt, err := b.operator.Requeue(t.Context(), id, true, "")
@@ -162,7 +159,6 @@ func (noExchange) ExchangeExists(context.Context, string) (bool, error) { return
 
 // A message is not sent to an exchange that does not exist, unless the operator insists.
 func TestNothingIsSentToAMissingExchange(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id, operator := b.deadLetter(t, event), b.operator.With(noExchange{})
 	testkit.Exec(t, b.store, `update dead_letter set exchange = 'shop' where id = $1`, id)
@@ -183,7 +179,6 @@ func TestNothingIsSentToAMissingExchange(t *testing.T) {
 
 // What has died again and again is requeued only if the operator insists.
 func TestALoopIsRequeuedOnlyAnyway(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.deadLetter(t, event)
 	testkit.Exec(t, b.store, `update dead_letter set headers = '{"x-attune-deaths": 3}' where id = $1`, id)
@@ -201,7 +196,6 @@ func TestALoopIsRequeuedOnlyAnyway(t *testing.T) {
 
 // Of ten concurrent requeues one succeeds, and the others fail with its author.
 func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	dispatch := b.deadLetter(t, func(r *deadLetterRow) { r.execution = b.ended(t, action, lifecycle.StatusFailed) })
@@ -232,7 +226,6 @@ func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
 // During a requeue the same dead letter is delivered to the handler again. The handler finds the row and changes
 // nothing.
 func TestARequeueAgainstTheHandler(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	execution := b.ended(t, action, lifecycle.StatusFailed)
@@ -266,7 +259,6 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 
 // A discarded dead letter keeps its body and evidence, and is decided once.
 func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.deadLetter(t)
 	receipt, err := b.operator.Discard(t.Context(), id, "a test of ours")
@@ -286,7 +278,6 @@ func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 
 // A purge discards the undecided dead letters of its plan.
 func TestAPurgeDiscardsTheDeadLettersOfItsPlan(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := testkit.Worker(t, b.store, "far")
 	b.deadLetter(t, func(r *deadLetterRow) { r.decision = "failed" })
@@ -356,7 +347,6 @@ func TestAPurgeDiscardsTheDeadLettersOfItsPlan(t *testing.T) {
 
 // A purge discards at most MaxDiscard dead letters, in pages.
 func TestAPurgeIsBounded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`,
 		triage.MaxDiscard+3)
@@ -375,7 +365,6 @@ func TestAPurgeIsBounded(t *testing.T) {
 
 // The verdict predicts the requeue, for every kind of dead letter and every state of its execution.
 func TestTheVerdictPredictsTheRequeue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	look := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
 	action := testkit.Action(t, b.store, "demo.sleep")

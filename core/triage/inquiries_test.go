@@ -26,7 +26,6 @@ func (b *bundle) asking(t *testing.T) (execution, id int64) {
 }
 
 func TestAPlannedAnswerChangesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	execution, id := b.asking(t)
 	request := triage.AnswerRequest{Inquiry: id, Response: json.RawMessage(`{"ok": true}`), Note: "it is Friday"}
@@ -52,7 +51,6 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 
 // S16: of twenty concurrent answers one is accepted, and the others fail with its author.
 func TestOneOfManyAnswersIsAccepted(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, id := b.asking(t)
 	var crowd sync.WaitGroup
@@ -81,7 +79,6 @@ func TestOneOfManyAnswersIsAccepted(t *testing.T) {
 }
 
 func TestAnAnswerIsRefusedWithAllItsMistakes(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	_, id := b.asking(t)
 	for _, try := range []func(triage.AnswerRequest) error{

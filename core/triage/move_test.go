@@ -38,7 +38,6 @@ func (b *bundle) served(t *testing.T, action testkit.ActionRow, n int) (started 
 
 // Chosen executions go before the others, in their order; the others keep theirs, and an undo puts back what waits.
 func TestFrontAndItsUndo(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.front", 1)
 	ids := b.request(t, action, 7)
@@ -80,7 +79,6 @@ func TestFrontAndItsUndo(t *testing.T) {
 
 // An execution in another lane keeps its place by arrival there, and its lane in other queues.
 func TestLaneAndItsUndo(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.lane", 1)
 	ids := b.request(t, action, 6)
@@ -107,7 +105,6 @@ func TestLaneAndItsUndo(t *testing.T) {
 // A queue keeps its turns at a shared limit: what goes to the front starts when the first one would have started, and
 // the other queue does not wait longer.
 func TestFrontAtASharedLimit(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	one, two := b.limited(t, "pk.one", 5), testkit.Action(t, b.store, "pk.two")
 	testkit.Policy(t, b.store, two, 5)
@@ -137,7 +134,6 @@ func TestFrontAtASharedLimit(t *testing.T) {
 
 // Replicas admit and requests arrive while executions are moved: each starts once, and no queue stops.
 func TestFrontAgainstConcurrentAdmissionAndArrivals(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.race", 3)
 	ids := b.request(t, action, 60)

@@ -17,7 +17,6 @@ import (
 // S21: after the commit of a pause no execution is admitted, on any number of replicas, and the
 // order is the same after the resume.
 func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.storm", 3)
 	ids := b.request(t, action, 600)
@@ -65,7 +64,6 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 }
 
 func TestARepeatedOverrideChangesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.same", 1)
 	order := triage.Override{
@@ -105,7 +103,6 @@ func TestARepeatedOverrideChangesNothing(t *testing.T) {
 
 // The author and the time of a pause stay; the reason is the last one.
 func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.why", 1, byTenant)
 	order := triage.Override{
@@ -145,7 +142,6 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 }
 
 func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.raised", 2)
 	ids := b.request(t, action, 12)
@@ -173,7 +169,6 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 
 // Upstream 22: a lower limit evicts no running execution.
 func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.lowered", 4)
 	ids := b.request(t, action, 8)
@@ -189,7 +184,6 @@ func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 }
 
 func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.free")
@@ -205,7 +199,6 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 
 // A queue that an operator has paused is not tried when a worker has room again.
 func TestAPausedQueueIsNotBlocked(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	action := testkit.Action(t, b.store, "pk.blocked")
@@ -224,7 +217,6 @@ func TestAPausedQueueIsNotBlocked(t *testing.T) {
 }
 
 func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.groups", 1, byTenant)
 	one, two := b.requestIn(t, action, "a"), b.requestIn(t, action, "b")
@@ -286,7 +278,6 @@ func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
 
 // New groups inherit the override of their action, also groups of concurrent batches.
 func TestGroupsInheritTheOverrideOfTheirAction(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.inherit", 5, byTenant)
 	var ids []int64
@@ -335,7 +326,6 @@ func TestGroupsInheritTheOverrideOfTheirAction(t *testing.T) {
 }
 
 func TestAPlanOfAnOverrideWritesNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.plan", 2)
 	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: 9}

@@ -10,7 +10,6 @@ import (
 )
 
 func TestActionsReportTheirProgress(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.progress", 1)
 	ids := b.request(t, action, 4)

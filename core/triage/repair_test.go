@@ -184,7 +184,6 @@ func TestARepairNudgesExecutionsThatWaitForItsSlots(t *testing.T) {
 
 // A repair of one action leaves the drift of others.
 func TestRepairOfOneAction(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	one, two := b.limited(t, "pk.one", 1), b.limited(t, "pk.two", 1)
 	b.dispatch(t, append(b.request(t, one, 2), b.request(t, two, 2)...)...)
@@ -205,7 +204,6 @@ func TestRepairOfOneAction(t *testing.T) {
 
 // Repairs beside running replicas break nothing, and report no slot in use as drift.
 func TestRepairBesideRunningReplicas(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	// An execution that has just ended is no drift, however long its replica needs to release the slot.
 	operator := triage.New(triage.Config{Actor: "ann", ReportGrace: time.Hour}, b.store, nil)

@@ -27,7 +27,6 @@ func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status lifecycle.
 }
 
 func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	id := b.ended(t, action, lifecycle.StatusFailed,
@@ -69,7 +68,6 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 }
 
 func TestAnOperatorCanRetryEveryEndRepeatedly(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	for _, status := range lifecycle.TerminalStatuses {
@@ -96,7 +94,6 @@ func TestAnOperatorCanRetryEveryEndRepeatedly(t *testing.T) {
 }
 
 func TestRefusedRetries(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	for _, status := range lifecycle.Statuses {
@@ -129,7 +126,6 @@ func TestRefusedRetries(t *testing.T) {
 
 // Of concurrent retries of one execution one is created, and each other operator learns its id.
 func TestConcurrentOperatorsCreateOneRetry(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), lifecycle.StatusAbandoned)
 	const operators = 8
@@ -167,7 +163,6 @@ func TestConcurrentOperatorsCreateOneRetry(t *testing.T) {
 
 // The second retry begins before the first has committed, so it waits for the first and names it.
 func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), lifecycle.StatusTimeout)
 	ctx := testkit.Context(t)
@@ -194,7 +189,6 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 
 // Replicas handle the same ends while operators retry the same executions: each gets one retry (S19).
 func TestEnginesAndOperatorsCreateOneRetryOfEach(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep", func(a *testkit.ActionRow) { a.MaxRetries = 3 })
 	const n = 30

@@ -13,7 +13,6 @@ import (
 
 // A run ends after three failures in a row, and leaves the rows behind them.
 func TestARunEndsAfterThreeFailuresInARow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var run triage.Run
 	for n := range 6 {
@@ -35,7 +34,6 @@ func TestARunEndsAfterThreeFailuresInARow(t *testing.T) {
 
 // A run that loses its lock ends before its next step: another operator may act already.
 func TestARunEndsWithItsLock(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	steps := 0
 	step := triage.Step{Rows: []int64{1}, Do: func(context.Context, string) (triage.Outcome, error) {

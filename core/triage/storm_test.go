@@ -19,7 +19,6 @@ import (
 // Operators pause, resume, limit, clear and repair queues of groups below a limit of their pack, while replicas admit,
 // complete and create new groups. No action fails, and every execution ends once.
 func TestOperatorsBesideReplicas(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.busy", 2, byTenant)
 	testkit.Policy(t, b.store, action, 9, testkit.OfPack(action))
@@ -92,7 +91,6 @@ func (b *bundle) step(ctx context.Context, target triage.Target, n int) (err err
 
 // Repairs and replicas share the rows of deleted holders: one of them releases each slot, once.
 func TestRepairAndRecoveryShareDeletedHolders(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.notes", 40)
 	testkit.Policy(t, b.store, action, 60, testkit.OfPack(action))
@@ -148,7 +146,6 @@ func TestRepairAndRecoveryShareDeletedHolders(t *testing.T) {
 // An execution that ends between the lock and the write of a page rolls the page back. The page is decided again, and
 // the execution counts as gone.
 func TestClearDecidesAgainWhenAQueuedExecutionEnds(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.foreign", 1)
 	ids := b.request(t, action, 4)

@@ -15,7 +15,6 @@ import (
 
 // A dead batch becomes one row of the ledger for each execution, like the dead letter of a single message.
 func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	var payloads []message.Dispatch
 	for i := range 3 {

@@ -115,7 +115,6 @@ func (m *brokered) waiting() int {
 
 // Dead letters are taken in the order of the queue, up to the bound of the plan, with their evidence and one audit row.
 func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 50)
 	plan, err := m.operator.PlanTake(t.Context(),
@@ -144,7 +143,6 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 
 // Messages of other programs may be alike to the last byte, and have no ids.
 func TestMessagesWithTheSameContentAreAllTaken(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	for _, id := range []string{"", "", "", "m", "m"} {
 		same := amqp.Publishing{MessageId: id, Body: []byte("the same"), DeliveryMode: amqp.Persistent}
@@ -158,7 +156,6 @@ func TestMessagesWithTheSameContentAreAllTaken(t *testing.T) {
 
 // Messages that left the queue between plan and take are lost, and the receipt says who purged them if that is known.
 func TestMessagesThatWerePurgedAreLost(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	for _, known := range []bool{false, true} {
 		m.fill(message.QueueDeadLetter, 15)
@@ -183,7 +180,6 @@ func TestMessagesThatWerePurgedAreLost(t *testing.T) {
 // A dead letter that is delivered twice finds its row. A live message in the queue of a worker is
 // taken as it is.
 func TestARedeliveredDeadLetterFindsItsRow(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	one := deadDispatch(t, 5, "twice")
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
@@ -209,7 +205,6 @@ func TestARedeliveredDeadLetterFindsItsRow(t *testing.T) {
 
 // A queue with a delivery limit loses no message after many stopped takes, and no taken message returns to it.
 func TestAStoppedTakeLosesNothing(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	m.queue("limited", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(3)})
 	m.fill("limited", 900)
@@ -235,7 +230,6 @@ func TestAStoppedTakeLosesNothing(t *testing.T) {
 // Of two operators that take one queue at the same time, the second is refused with the name of the first. No message
 // is taken twice.
 func TestTwoOperatorsTakeOneQueue(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 100)
 	link, _ := linkTo(t, m.amqp)
@@ -270,7 +264,6 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 
 // A dead letter that the database refuses is stored without its headers, and does not delay the others.
 func TestARefusedDeadLetterIsStoredReduced(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	testkit.Exec(t, m.store,
 		`alter table dead_letter add constraint picky check (headers is null or not headers ? 'bad')`)
@@ -292,7 +285,6 @@ func TestARefusedDeadLetterIsStoredReduced(t *testing.T) {
 // Actions on taken dead letters send their messages through the outbox: to another exchange or queue, or back to the
 // queue that they were taken from.
 func TestTakenDeadLettersAreSentAndReturned(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	m.queue("parked", nil)
 	m.fill(message.QueueDeadLetter, 3)
@@ -330,7 +322,6 @@ func TestTakenDeadLettersAreSentAndReturned(t *testing.T) {
 
 // A dispatch returns to the queue of its worker only while its execution is scheduled by it.
 func TestAnOutdatedDispatchIsNotReturned(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	action := testkit.Action(t, m.store, "pk.do")
 	queue := message.WorkerExecutionsQueue(7)
@@ -362,7 +353,6 @@ func TestAnOutdatedDispatchIsNotReturned(t *testing.T) {
 
 // A purge by the broker is refused for few messages, and its receipt counts the removed ones.
 func TestTheBrokerPurgesOnlyMany(t *testing.T) {
-	t.Parallel()
 	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 3)
 	_, err := m.operator.PurgeBroker(t.Context(), "", "")

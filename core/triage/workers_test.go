@@ -50,7 +50,6 @@ func (b *bundle) settled(t testing.TB, receipt *triage.WorkerReceipt) *triage.Wo
 
 // Each action in each state of a worker has its effect, text and audit row. A repeated one changes nothing.
 func TestActsOnWorkersInEachState(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	set := map[string]func(*testkit.WorkerRow){
 		"works":    func(*testkit.WorkerRow) {},
@@ -124,7 +123,6 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 
 // The author, time and reason of a cordon are kept, and shown to the next operator.
 func TestAWorkerNamesTheAuthorOfItsCordon(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w").ID
 	first := b.act(t, triage.CordonWorker, "w", "new disk")
@@ -151,7 +149,6 @@ func TestAWorkerNamesTheAuthorOfItsCordon(t *testing.T) {
 
 // Of two concurrent operators one changes the worker, and the other learns that it is changed.
 func TestOfTwoOperatorsOneActs(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w")
 	for range 10 {
@@ -180,7 +177,6 @@ func TestOfTwoOperatorsOneActs(t *testing.T) {
 // S15, for workers: after a settled receipt no execution is dispatched to the worker, although batches of several
 // replicas had read it before.
 func TestNothingIsDispatchedToAWorkerAfterTheReceipt(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w", fenced).ID
 	testkit.Worker(t, b.store, "other", fenced)
@@ -225,7 +221,6 @@ func TestNothingIsDispatchedToAWorkerAfterTheReceipt(t *testing.T) {
 
 // A plan names the executions of a worker, the workers that can take them over, and the runtimes of this worker only.
 func TestAPlanOfADrainNamesTheOtherWorkers(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w", func(w *testkit.WorkerRow) {
 		fenced(w)
@@ -276,7 +271,6 @@ func TestAPlanOfADrainNamesTheOtherWorkers(t *testing.T) {
 // A worker with executions is not forgotten, with the reason. Otherwise its queues, routes and row are deleted, but
 // never messages in its queue.
 func TestForgetting(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	link := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
 	ctx := testkit.Context(t)
@@ -362,7 +356,6 @@ func TestForgetting(t *testing.T) {
 // The wait for a hanging batch is bounded: the action is done, and the unsettled receipt tells that a dispatch may
 // still follow.
 func TestAHangingBatchLeavesAReceiptUnsettled(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w").ID
 	hanging := testkit.Begin(t, b.store)

@@ -28,7 +28,6 @@ func (b *bundle) workflow(t *testing.T, ref string) int64 {
 // A pause and a resume change the published columns once, with the reason and the author. Each is
 // audited, also without a change.
 func TestPauseAndResumeAWorkflow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.workflow(t, "shop.deliver")
 	columns := func() (paused bool, reason string) {
@@ -75,7 +74,6 @@ func TestPauseAndResumeAWorkflow(t *testing.T) {
 
 // A resume below a paused workflow names the workflow that must be resumed.
 func TestAWorkflowIsPausedWithItsParent(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	outer, inner := b.workflow(t, "shop.deliver"), b.workflow(t, "shop.pack")
 	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "pack"}' where id = $2`,
@@ -101,7 +99,6 @@ func TestAWorkflowIsPausedWithItsParent(t *testing.T) {
 }
 
 func TestAnUnknownOrEndedWorkflowIsNotPaused(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	id := b.workflow(t, "shop.deliver")
 	_, err := b.operator.PauseWorkflow(t.Context(), 1<<40, "")
@@ -119,7 +116,6 @@ func TestAnUnknownOrEndedWorkflowIsNotPaused(t *testing.T) {
 
 // Workflows have no queue: an override would have no effect, so it is refused.
 func TestAWorkflowHasNoQueueToPause(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "shop.flow")
 	testkit.Exec(t, b.store, `with d as (

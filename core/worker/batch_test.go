@@ -41,7 +41,6 @@ func (b *bundle) scheduled(t *testing.T, w *worker.Worker, action testkit.Action
 // A batch starts each of its executions once, also if it is delivered twice, and never more at once than the worker
 // has places. An execution that was cancelled before its start ends as cancelled.
 func TestABatchStartsEachExecutionOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var starts atomic.Int32
 	release := make(chan struct{})
@@ -72,7 +71,6 @@ func TestABatchStartsEachExecutionOnce(t *testing.T) {
 
 // A stopping worker returns a partly started batch. The next process with its name starts only the rest.
 func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	var starts atomic.Int32
 	release := make(chan struct{})
@@ -100,7 +98,6 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 
 // A batch with a malformed element is dead-lettered; its other elements run.
 func TestABatchWithAMalformedElementIsDeadLettered(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	action := b.core(t, "core.noop")
@@ -133,7 +130,6 @@ func TestABatchWithAMalformedElementIsDeadLettered(t *testing.T) {
 
 // Ends that are written together are reported in one message as soon as an engine consumes batches.
 func TestEndsAreReportedInBatches(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.engine.DeclareBatches(testkit.Context(t)))
 	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionBatches, Prefetch: 10})

@@ -51,17 +51,9 @@ func benchmarkNoop(b *testing.B, perMessage int, batchCompletions bool) {
 	first := bundle.worker(b)
 	first.Stop() // the queue and the id stay
 	action := bundle.core(b, "core.noop")
-	rows, err := bundle.store.Pool().Query(testkit.Context(b), `
+	ids := testkit.Column[int64](b, bundle.store.Pool(), `
 		insert into execution (action, action_ref, config, worker, status, attempt)
 		select $1, $2, '{"a":1}', $3, 'scheduled', 1 from generate_series(1, $4) returning id`, action.ID, action.Ref, first.ID(), b.N)
-	require.NoError(b, err)
-	ids := make([]int64, 0, b.N)
-	for rows.Next() {
-		var id int64
-		require.NoError(b, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(b, rows.Err())
 	if perMessage == 1 {
 		bundle.dispatch(b, first, ids...)
 	}

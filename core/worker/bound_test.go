@@ -20,7 +20,6 @@ import (
 
 // A result that is too large as JSON is truncated and marked.
 func TestResultsAreBounded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	const most = 100 << 10
 	w := b.worker(t, func(c *worker.Config) { c.MaxResultBytes = most })
@@ -72,7 +71,6 @@ func TestResultsAreBounded(t *testing.T) {
 // An execution that writes the most output, of the characters with the longest JSON, needs little memory. With
 // ATTUNE_SLOW_TESTS ten run at once and need less than 512 MB.
 func TestLargeOutputTakesLittleMemory(t *testing.T) {
-	t.Parallel()
 	b, child, id := measured(t, 10, "GOMEMLIMIT=384MiB")
 	places, most, characters := 1, 300<<20, []string{`\1`}
 	if testkit.Slow() {
@@ -92,7 +90,6 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 // A worker with 50 places needs less than 256 MB if each execution writes a mebibyte, faster than the database stores
 // them.
 func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
-	t.Parallel()
 	b, child, id := measured(t, 50)
 	// With its escapes the output is a mebibyte.
 	action := b.script(t, "memory.mebibyte", `yes 0123456789abcde | head -c 1015808`, nil)

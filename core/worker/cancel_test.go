@@ -53,7 +53,6 @@ func orNull(raw json.RawMessage) string {
 
 // S15: of a concurrent cancel and start of an execution one wins: it never runs, or it is stopped.
 func TestCancelAgainstTheStart(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 20 })
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -105,7 +104,6 @@ func idText(id int64) string { raw, _ := json.Marshal(id); return string(raw) }
 
 // Of a concurrent cancel and end the row decides, and every announcement agrees with it.
 func TestCancelAgainstTheEnd(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 20 })
 	action := b.core(t, "core.noop")
@@ -138,7 +136,6 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 
 // A delivered execution that waits for a place is cancelled at once and never started.
 func TestCancelOfAnExecutionThatWaitsForAPlace(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
 	long := b.script(t, "place.long", "exec sleep 600", nil)
@@ -160,7 +157,6 @@ func TestCancelOfAnExecutionThatWaitsForAPlace(t *testing.T) {
 
 // A cancel request that arrives while its execution is being started, before its row says so, is not forgotten.
 func TestCancelDuringTheStart(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.CancelPoll = time.Hour })
 	id := b.schedule(t, w, b.script(t, "start.long", "exec sleep 600", nil), nil)
@@ -190,7 +186,6 @@ func TestCancelDuringTheStart(t *testing.T) {
 
 // The result and the announcement of the worker name the author and the reason of a cancel.
 func TestTheWorkersResultNamesTheReasonOfACancel(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	id := b.schedule(t, w, b.script(t, "why.long", "echo begun; exec sleep 600", nil), nil)
@@ -210,7 +205,6 @@ func TestTheWorkersResultNamesTheReasonOfACancel(t *testing.T) {
 
 // river#1397, #1564: a cancel request whose queue does not exist is not lost, because the worker polls the rows.
 func TestCancelWithoutItsQueue(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.HeartbeatInterval = time.Hour }) // no beat declares it again
 	id := b.schedule(t, w, b.script(t, "lost.long", "exec sleep 600", nil), nil)
@@ -229,7 +223,6 @@ func TestCancelWithoutItsQueue(t *testing.T) {
 // A client that can only publish cannot stop an execution: the row decides, also if the message has another type, names
 // another worker, or precedes the row.
 func TestAForgedCancelStopsNothing(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.CancelPoll = time.Hour })
 	long := b.script(t, "forged.long", "exec sleep 600", nil)

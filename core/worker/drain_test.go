@@ -31,7 +31,6 @@ func (b *bundle) drainRow(t testing.TB, draining bool) {
 // others. Running ones continue and can be cancelled, and heartbeats continue. It works again after the drain, any
 // number of times.
 func TestAWorkerDrainsByItsRow(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
 	long := b.script(t, "drain.long", "exec sleep 600", nil)
@@ -69,7 +68,6 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 
 // A draining worker can be stopped. The cordon stays, the drain does not.
 func TestADrainingWorkerStops(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held, release := holding()
 	w := b.worker(t, held)
@@ -118,7 +116,6 @@ func (b *bundle) stopReleased(t testing.TB, w *worker.Worker, release func()) {
 // Scenario 4: a stopping worker leaves the placement at once, returns unstarted executions while it still runs others,
 // and sends heartbeats until it has ended.
 func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held, release := holding()
 	w := b.worker(t, held, func(c *worker.Config) { c.MaxConcurrent = 1 })
@@ -149,7 +146,6 @@ func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
 
 // A heartbeat that the database executes late does not make a stopped worker look active: the final status follows it.
 func TestTheFinalStatusFollowsALateHeartbeat(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	holder := testkit.Begin(t, b.store)

@@ -22,7 +22,6 @@ import (
 // Upstream 31: published workers never write capabilities.health, so all are healthy. Our worker writes it in the
 // documented form, and rarely.
 func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	actions := worker.Actions{}
 	for _, ref := range []string{"ill.a", "ill.b"} {
@@ -66,7 +65,6 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 
 // A frozen worker process is marked inactive, and active again when it continues.
 func TestAFrozenProcessComesBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL)

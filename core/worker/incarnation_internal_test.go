@@ -16,7 +16,6 @@ import (
 
 // Of two processes that find a name free one gets it, and neither does if the process that has it sends a heartbeat.
 func TestANameIsTakenOnlyAsItWasRead(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	read := func() store.ReadIncarnationRow {
 		row, err := st.ReadIncarnation(testkit.Context(t), "w")
@@ -56,7 +55,6 @@ func (o onLog) Handle(_ context.Context, record slog.Record) error {
 
 // While a process waits for the heartbeat of the one before, a third one may register and not send a heartbeat yet.
 func TestANameThatAnotherProcessTakesDuringTheWaitIsTaken(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	cfg := Config{Name: "w", Type: "local", Host: "h", StaleAfter: time.Hour}
 	crashed := &membership{

@@ -21,7 +21,6 @@ import (
 
 // The engine compares a version constraint with the detected version of the worker's interpreter.
 func TestAVersionConstraintIsMetByADetectedInterpreter(t *testing.T) {
-	t.Parallel()
 	b := newBundle(t)
 	path := filepath.Join(t.TempDir(), "python3")
 	worker.WriteExecutable(t, path,
@@ -68,7 +67,6 @@ func TestAVersionConstraintIsMetByADetectedInterpreter(t *testing.T) {
 
 // A start waits for an interpreter until the timeout, and no longer after it is cancelled.
 func TestAHangingInterpreterDoesNotPreventTheRegistration(t *testing.T) {
-	t.Parallel()
 	b := newBundle(t)
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")

@@ -29,7 +29,6 @@ func (b *bundle) key(t testing.TB, ref, name, owner string, of testkit.ActionRow
 // The keys of the system, of the pack and of the action are parameters of an action, by name. The more specific key
 // wins, and each wins over a parameter of the execution.
 func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
 	set := map[string]any{

@@ -22,7 +22,6 @@ import (
 )
 
 func TestRegistration(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) {
 		c.Labels, c.Taints = map[string]string{"zone": "a"}, []worker.Taint{{Key: "gpu", Effect: "no_schedule"}}
@@ -69,7 +68,6 @@ func TestRegistration(t *testing.T) {
 }
 
 func TestStartAndStop(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
 		return b.unstarted(t, func(c *worker.Config) { c.Name = t.Name() })
@@ -78,7 +76,6 @@ func TestStartAndStop(t *testing.T) {
 
 // A second process does not start beside a living one with its name, unless it replaces it. Then the older one ends.
 func TestANameBelongsToOneProcess(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held, _ := holding()
 	older := b.worker(t, held)
@@ -155,7 +152,6 @@ func TestAProcessWithoutItsNameReturnsItsMessages(t *testing.T) {
 
 // A container that restarts has the name of its host and other processes. Its worker starts when no heartbeat comes.
 func TestARestartedContainerWaitsForAHeartbeat(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	older := b.worker(t)
 	const elsewhere = `update worker set capabilities = jsonb_set(capabilities, '{process,place}', '"another boot"')`
@@ -174,7 +170,6 @@ func TestARestartedContainerWaitsForAHeartbeat(t *testing.T) {
 // After a restore or a failover rows may be running although their worker has ended them. It ends them again; its
 // actual executions continue.
 func TestExecutionsThatOnlyTheirRowsCallRunningAreEnded(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	inHand := b.schedule(t, w, b.script(t, "forgotten.long", "exec sleep 600", nil), nil)
@@ -384,7 +379,6 @@ func TestCancel(t *testing.T) {
 
 // S2: a row that runs as another attempt is not this process's any more.
 func TestAnExecutionOfAnotherAttemptIsStopped(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	stopped := make(chan error, 1)
 	w := b.worker(t, func(c *worker.Config) {
@@ -407,7 +401,6 @@ func TestAnExecutionOfAnotherAttemptIsStopped(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 200 })
 	action := b.core(t, "core.sleep")
@@ -424,7 +417,6 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestNeverMoreThanAllowedAtOnce(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 2 })
 	dir := t.TempDir()
@@ -479,7 +471,6 @@ func TestDrain(t *testing.T) {
 
 // An execution continues while all connections to the broker are cut, and its completion follows after a reconnect.
 func TestConnectionLoss(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held, release := holding()
 	w := b.worker(t, held)
@@ -518,7 +509,6 @@ func TestConnectionLoss(t *testing.T) {
 // A worker that has lost the broker continues its heartbeats, so that its executions are not declared lost. It reports
 // an error, so that it gets nothing new (upstream 3), and still writes ends.
 func TestAWorkerWithoutBrokerReportsAnError(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	held, release := holding()
 	w, connection := b.unstartedOn(t, held)
@@ -547,7 +537,6 @@ func TestAWorkerWithoutBrokerReportsAnError(t *testing.T) {
 // A killed worker process leaves no process of its actions. The next process with its name ends the execution that
 // had started as abandoned and starts the other one.
 func TestKilledWorker(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL)
@@ -603,7 +592,6 @@ func TestKilledWorker(t *testing.T) {
 // A worker process that is killed in the middle of a batch leaves the whole message in its queue. The next process
 // with its name ends the started executions and starts only the rest.
 func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL,

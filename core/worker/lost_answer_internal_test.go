@@ -112,7 +112,6 @@ func TestLostAnswers(t *testing.T) {
 // An execution that was given back may start again after its row was read. It is in hand then, and only the time of
 // the start tells.
 func TestAnExecutionThatStartedSinceItWasReadIsNotForgotten(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	m := &membership{store: st, logger: testkit.Logger(t), incarnation: uuid.New()}
 	require.NoError(t, m.enrol(testkit.Context(t), Config{Name: "w", Type: "local"}, nil))
@@ -139,7 +138,6 @@ func TestAnExecutionThatStartedSinceItWasReadIsNotForgotten(t *testing.T) {
 
 // A process that has lost its name does not end the executions of earlier processes: the newer process may run them.
 func TestAProcessWithoutItsNameEndsNoExecutions(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	process := func() *membership {
 		m := &membership{store: st, logger: testkit.Logger(t), incarnation: uuid.New()}

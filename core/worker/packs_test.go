@@ -15,7 +15,6 @@ import (
 
 // Notices about packs are acknowledged, and a changed interpreter is announced.
 func TestNoticesAboutPacksAreConsumed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	python := filepath.Join(t.TempDir(), "python")
 	install := func(version string) {

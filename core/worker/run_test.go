@@ -235,7 +235,6 @@ func exited(pid int) bool {
 
 // On the schema of an existing installation timeout_seconds of an action has an effect only if the setting is true.
 func TestTimeoutsOfActionsTakeEffectBySetting(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	second := map[string]any{"timeout_seconds": 1}
 	longer, endless := b.script(t, "slow.longer", "sleep 1.2; echo done", second),

@@ -78,7 +78,6 @@ const login = `cat >/dev/null; echo '{"session":"derived-session","user":"u","co
 // upstream 52: a secret is decrypted for the action only, and encrypted again in its result. No row, message or log
 // line contains it.
 func TestSecretsAreDecryptedForTheActionOnly(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
 	action := b.script(t, "probe.login",
@@ -141,7 +140,6 @@ echo '{"pin":84729163,"text":"pin 84729163","names":{"84729163":1},"line":"x MII
 
 // Secrets that an action repeats in other forms are hidden too.
 func TestSecretsInOtherFormsAreHidden(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
 	given := map[string]any{"/pin": 84729163, "/password": odd, "/key": privateKey}
@@ -238,7 +236,6 @@ func TestSecretsThatCannotBeDecryptedFailTheExecution(t *testing.T) {
 
 // Without a key secret results are not stored.
 func TestSecretResultsWithoutAKeyAreNotStored(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", secret.Keyring{})
 	action := b.script(t, "probe.give", login, map[string]any{
@@ -258,7 +255,6 @@ func TestSecretResultsWithoutAKeyAreNotStored(t *testing.T) {
 
 // Secrets of an end that the row refuses are not stored.
 func TestSecretsOfARefusedEndAreNotStored(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w, _ := b.sealing(t, "w1", keyring(t, "k"))
 	id := b.schedule(t, w, testkit.Action(t, b.store, "probe.lost"), nil)

@@ -28,7 +28,6 @@ func enterable(t testing.TB) string {
 
 // Each execution has its own folder for temporary files, which is removed after it.
 func TestTemporaryFilesAreRemoved(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	temp := t.TempDir()
 	w := b.worker(t, func(c *worker.Config) { c.TempDir = temp })
@@ -51,7 +50,6 @@ mkdir -p "$TMPDIR/a/b"; echo y > "$TMPDIR/a/b/c"; chmod 0500 "$TMPDIR/a/b" "$TMP
 
 // Actions that run as another user read their own files and parameters, and none of the worker's.
 func TestActionsRunAsAnotherUser(t *testing.T) {
-	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("run as root to start actions as another user")
 	}
@@ -99,7 +97,6 @@ func (b *bundle) cancelled(t testing.TB, w *worker.Worker, ref string) lifecycle
 
 // A worker that cannot run actions as the configured user does not start.
 func TestAnImpossibleUserIsRefused(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	for spec, want := range map[string]string{
 		"nobody-of-this-name": "worker w1: run actions as nobody-of-this-name: there is no user nobody-of-this-name",
@@ -123,7 +120,6 @@ func TestAnImpossibleUserIsRefused(t *testing.T) {
 
 // A symbolic link may lead to a file in the pack, and not out of it.
 func TestLinksStayInTheirPack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	packs, elsewhere := t.TempDir(), t.TempDir()
 	put(t, elsewhere, "evil.sh", "echo evil")
@@ -158,7 +154,6 @@ func TestLinksStayInTheirPack(t *testing.T) {
 
 // Undeclared parameters do not have their own names, nor do parameters that would change the shell of an action.
 func TestParameterNames(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	action := b.script(t, "probe.dotenv", `cat`,

@@ -16,7 +16,6 @@ import (
 // Without a folder for temporary files no action can start. The worker gives its work back, says why and takes no more.
 // When it can start actions again, the same work runs.
 func TestAWorkerThatCannotStartActionsGivesThemBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	temp := filepath.Join(t.TempDir(), "missing")
 	w := b.worker(t, func(c *worker.Config) { c.TempDir = temp })
@@ -53,7 +52,6 @@ func TestAWorkerThatCannotStartActionsGivesThemBack(t *testing.T) {
 
 // A missing script is the action's fault, and the worker stays in service.
 func TestAnActionThatCannotStartFails(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	for name, text := range map[string]string{"no_program": "\x7fELF", "no_interpreter": "#!/missing/interpreter\n"} {
@@ -68,7 +66,6 @@ func TestAnActionThatCannotStartFails(t *testing.T) {
 
 // A program that is being written starts when it is written. Meanwhile other executions start.
 func TestAProgramThatIsBeingWrittenStartsLater(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	path := filepath.Join(t.TempDir(), "program")
@@ -89,7 +86,6 @@ func TestAProgramThatIsBeingWrittenStartsLater(t *testing.T) {
 
 // An execution that was cancelled while the worker could not start it ends as cancelled.
 func TestACancelledExecutionIsNotGivenBack(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := testkit.Worker(t, b.store, "w1")
 	give := func(status lifecycle.Status, attempt int32) ([]store.ReturnExecutionRow, int64) {

@@ -34,7 +34,6 @@ func TestAResultOutlastsAServerThatCannotWrite(t *testing.T) {
 // The database has started an execution, but its answer was lost: the repeated statement finds its own start, and the
 // execution runs.
 func TestAStartWhoseAnswerWasLostRuns(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	tries, _ := testkit.Refuse(t, b.store, "execution", "NEW.status = 'running'", "53100")
@@ -54,7 +53,6 @@ func TestAStartWhoseAnswerWasLostRuns(t *testing.T) {
 // The database has ended an execution, but its answer was lost: the repeated statement finds its own end, and the
 // worker reports it.
 func TestAnEndWhoseAnswerWasLostIsReported(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
 	tries, _ := testkit.Refuse(t, b.store, "execution", "NEW.status = 'completed'", "53100")

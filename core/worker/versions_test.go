@@ -16,7 +16,6 @@ import (
 // An action of an existing installation runs with the newest available version of its runtime that meets its
 // constraint and is installed at the worker.
 func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
-	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	dir := t.TempDir()
 	python := func(name, version string) string {
@@ -76,7 +75,6 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 
 // The environment of a pack for a version is in a folder of that version.
 func TestAnEnvironmentOfAVersionHasItsOwnFolder(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	packs, envs := t.TempDir(), t.TempDir()
 	config := `{"interpreter": {"binary": "/bin/sh"}, "environment": {"dir_name": ".venv", "interpreter_path": "{env_dir}/bin/run"}}`

@@ -40,6 +40,24 @@ func Nodes(raw []byte) (*yaml.Node, error) {
 	return node, nil
 }
 
+// Write writes a value as YAML, with the names and the order of its JSON.
+func Write(value any) (string, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	document, err := Nodes(raw)
+	if err != nil {
+		return "", err
+	}
+	Block(document)
+	var out strings.Builder
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err = errors.Join(encoder.Encode(document), encoder.Close())
+	return out.String(), err
+}
+
 // Block drops the styles of JSON, for YAML in lines. Texts keep their quotes if they would be read as another type,
 // such as yes for true, or have characters that steer a terminal.
 func Block(node *yaml.Node) {

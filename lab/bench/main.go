@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"strings"
 	"text/tabwriter"
 
@@ -27,7 +26,6 @@ import (
 	"github.com/attune-go/attune/lab/bench/datapath"
 	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/lab/measure"
-	"github.com/attune-go/attune/migrations"
 )
 
 // options are the flags.
@@ -82,7 +80,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means the default")
 	flags.StringVar(&o.path.Before, "before", "", "`program` of another build to measure in turn on the data path")
 	flags.BoolVar(&o.path.River, "river", false, "measure River in turn on the data path")
-	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json and growth.svg")
+	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json")
 	flags.StringVar(&o.format, "o", "table", "`format` of the report: table or json")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this `file`")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "`folder` of the servers")
@@ -115,25 +113,21 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	if o.cpu != "" {
-		file, err := os.Create(o.cpu)
-		if err != nil {
-			return fmt.Errorf("create the profile: %w", err)
-		}
-		defer func() { _ = file.Close() }() // the profile is best effort
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return fmt.Errorf("start the profile: %w", err)
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := measure.ProfileCPU(o.cpu)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	if o.database != "" {
 		return o.measureShort(ctx, o.database, stdout, logger)
 	}
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: o.dir, Durable: true, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start the servers: %w", err)
-	}
-	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
+	cfg := devstack.Config{Dir: o.dir, Durable: true, Logger: logger}
+	return devstack.With(ctx, cfg, func(stack *devstack.Stack) error { return o.on(ctx, stack, stdout, stderr) })
+}
+
+// on runs the measurements on servers.
+func (o options) on(ctx context.Context, stack *devstack.Stack, stdout, stderr io.Writer) (err error) {
+	logger := stack.Logger()
 	progress := func(format string, args ...any) { _, _ = fmt.Fprintf(stderr, format+"\n", args...) }
 	var all report
 	switch {
@@ -208,24 +202,16 @@ func (r *report) measureSystem(
 	if err != nil {
 		return err
 	}
-	servers := measure.Servers{
-		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema,
-		AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
-	}
-	for _, p := range measure.Profiles() {
-		p.Schedulers = o.path.Schedulers
+	profiles := measure.Profiles()
+	for i := range profiles {
+		profiles[i].Schedulers = o.path.Schedulers
 		if o.path.Quick {
-			p.Executions /= 10
+			profiles[i].Executions /= 10
 		}
-		progress("measuring %s: %d executions", p.Profile, p.Executions)
-		measured, err := measure.Run(ctx, p, servers, logger)
-		if err != nil {
-			return fmt.Errorf("measure %q: %w", p.Profile, err)
-		}
-		r.WholeSystem = append(r.WholeSystem, measured)
 	}
+	r.WholeSystem, err = measure.All(ctx, profiles, stack, progress)
 	r.Goals = systemGoals(r.WholeSystem, floor.PerSecond)
-	return nil
+	return err
 }
 
 // measureDataPath stops the broker, restarts PostgreSQL with more memory, and measures.

@@ -44,7 +44,7 @@ func (d *Demo) startAll(ctx context.Context, what string, commands [][]string, w
 		defer cancel()
 		for {
 			var w, r int
-			err := d.queryRow(ctx, "count live workers and replicas", readySQL, nil, &w, &r)
+			err := d.queryRow(ctx, "count live workers and replicas", sql.Ready, nil, &w, &r)
 			if err == nil && w >= workers && r >= replicas {
 				return nil
 			}

@@ -134,7 +134,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 	}
 	d.store = st
 	err = d.withProgress(ctx, "applying the packs of the demo", time.Second, func() error {
-		if _, err := d.store.Pool().Exec(ctx, seedSQL); err != nil {
+		if _, err := d.store.Pool().Exec(ctx, sql.Demo); err != nil {
 			return fmt.Errorf("insert the demo's actions and limits: %w", err)
 		}
 		if err := d.openShop(ctx); err != nil {

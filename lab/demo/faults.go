@@ -10,6 +10,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // faults runs the faults while traffic runs, and reports each.
@@ -121,7 +122,7 @@ func (d *Demo) apply(actor string, order triage.Override) func(context.Context) 
 func (d *Demo) cancelSyncs(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) (bool, error) {
 		var ids []int64
-		err := d.queryRow(ctx, "read the executions to cancel", syncsSQL, nil, &ids)
+		err := d.queryRow(ctx, "read the executions to cancel", sql.Syncs, nil, &ids)
 		if err != nil || len(ids) == 0 {
 			return false, err
 		}
@@ -134,7 +135,7 @@ func (d *Demo) cancelSyncs(ctx context.Context) error {
 func (d *Demo) duplicate(ctx context.Context) error {
 	var ended []message.ExecutionCompleted
 	err := retry(ctx, func(ctx context.Context) (there bool, err error) {
-		ended, err = queryRows(ctx, d, "read recent completions", recentSQL, nil,
+		ended, err = query.Rows(ctx, d.store.Pool(), "read recent completions", sql.Recent, nil,
 			func(e *message.ExecutionCompleted) []any {
 				e.CompletedAt = time.Now().UTC()
 				return []any{&e.ExecutionID, &e.ActionID, &e.ActionRef, &e.Status}

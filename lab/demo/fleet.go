@@ -4,54 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/attune-go/attune/lab/devstack"
 )
 
 // stopTimeout is how long a process may take to drain before it is killed.
 const stopTimeout = 20 * time.Second
 
-// fleet is the processes of the demo. They end with it, on Linux also when it is killed.
+// fleet is the processes of the demo, which end with it.
 type fleet struct {
 	binary, logs string
 	env          []string
+	launcher     devstack.Launcher
 
 	mu        sync.Mutex
 	processes map[string]*process
 }
 
 type process struct {
-	cmd      *exec.Cmd
+	*devstack.Process
 	args     []string
-	done     chan struct{}
 	expected bool // it was stopped or killed on purpose
 }
 
+func (f *fleet) log(name string) string { return filepath.Join(f.logs, name+".log") }
+
 // start starts a process under a name; its output goes to a file of that name.
 func (f *fleet) start(name string, args ...string) error {
-	path := filepath.Join(f.logs, name+".log")
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	started, err := f.launcher.Start(name, f.binary, append(args, "--log-format", "text"), f.env, f.log(name))
 	if err != nil {
-		return fmt.Errorf("open the log of %s: %w", name, err)
-	}
-	defer log.Close() //nolint:errcheck // the child has its own descriptor
-	cmd := exec.Command(f.binary, append(args, "--log-format", "text")...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = f.env, log, log
-	cmd.SysProcAttr = dieWithParent()
-	p := &process{cmd: cmd, args: args, done: make(chan struct{})}
-	started := make(chan error, 1)
-	go p.run(started)
-	if err := <-started; err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.processes[name] = p
+	f.processes[name] = &process{Process: started, args: args}
 	return nil
 }
 
@@ -71,12 +62,12 @@ func (f *fleet) signal(name string, signal syscall.Signal) {
 	if p == nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(signal) // it may have ended already
+	_ = p.Signal(signal) // it may have ended already
 	select {
-	case <-p.done:
+	case <-p.Ended:
 	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill()
-		<-p.done
+		_ = p.Kill()
+		<-p.Ended
 	}
 }
 
@@ -95,7 +86,7 @@ func (f *fleet) restartDead() (err error) {
 	f.mu.Unlock()
 	for name, p := range processes {
 		select {
-		case <-p.done:
+		case <-p.Ended:
 			err = errors.Join(err, f.restart(name))
 		default:
 		}
@@ -109,10 +100,9 @@ func (f *fleet) exited() error {
 	defer f.mu.Unlock()
 	for name, p := range f.processes {
 		select {
-		case <-p.done:
+		case <-p.Ended:
 			if !p.expected {
-				return fmt.Errorf("%s ended by itself (%s); see %s", name, p.cmd.ProcessState,
-					filepath.Join(f.logs, name+".log"))
+				return fmt.Errorf("%s ended by itself (%s); see %s", name, p.State, f.log(name))
 			}
 		default:
 		}
@@ -130,14 +120,4 @@ func (f *fleet) stopAll() {
 		wg.Go(func() { f.stop(name) })
 	}
 	wg.Wait()
-}
-
-// wait starts the process, reports it, and closes done at its end.
-func (p *process) wait(started chan<- error) {
-	defer close(p.done)
-	err := p.cmd.Start()
-	started <- err
-	if err == nil {
-		_ = p.cmd.Wait() // how it ended is in ProcessState
-	}
 }

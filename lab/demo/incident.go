@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // Times of an incident.
@@ -78,7 +79,7 @@ type deadLetter struct {
 func (i *incident) size() int { return 15 - i.number%3 }
 
 func (i *incident) deadLetters(ctx context.Context) ([]deadLetter, error) {
-	return queryRows(ctx, i.demo, "read the dead letters of the incident", incidentSQL,
+	return query.Rows(ctx, i.demo.store.Pool(), "read the dead letters of the incident", sql.Incident,
 		args{i.beforeDeadLetter, i.target, mirrorQueue, i.broken, i.lastDeadLetter},
 		func(l *deadLetter) []any { return []any{&l.id, &l.group, &l.decision, &l.execution} })
 }
@@ -195,7 +196,8 @@ type last struct {
 }
 
 func (i *incident) lastOf(ctx context.Context, executions []int64) ([]last, error) {
-	return queryRows(ctx, i.demo, "read how the executions of the incident ended", incidentEndsSQL, args{executions},
+	const what = "read how the executions of the incident ended"
+	return query.Rows(ctx, i.demo.store.Pool(), what, sql.IncidentEnds, args{executions},
 		func(l *last) []any { return []any{&l.execution, &l.attempt, &l.status} })
 }
 

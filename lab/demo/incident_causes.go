@@ -44,7 +44,7 @@ type annex struct {
 
 func (i *incident) openAnnex(ctx context.Context) error {
 	d, a := i.demo, &annex{demo: i.demo}
-	err := d.queryRow(ctx, "register "+annexName, annexSQL, args{annexName, annexCapabilities}, &a.id)
+	err := d.queryRow(ctx, "register "+annexName, sql.Annex, args{annexName, annexCapabilities}, &a.id)
 	if err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func (i *incident) copyMessages(ctx context.Context) error {
 		}
 		var here []int64
 		waiting := 0
-		err := i.demo.queryRow(ctx, "read the dispatches of "+annexName, annexWorkSQL, args{i.annex.id, asked},
+		err := i.demo.queryRow(ctx, "read the dispatches of "+annexName, sql.AnnexWork, args{i.annex.id, asked},
 			&handed, &here, &waiting)
 		missed := slices.ContainsFunc(here, func(id int64) bool { return !copied[id] })
 		return err == nil && waiting == 0 && !missed, err
@@ -423,7 +423,7 @@ func (i *incident) deleteFax(ctx context.Context) error {
 	var messages []broker.Message
 	for range 3 {
 		var id int64
-		err := i.demo.queryRow(ctx, "request the deleted action", straySQL, args{"ops.fax", `{"number": 200}`}, &id)
+		err := i.demo.queryRow(ctx, "request the deleted action", sql.Stray, args{"ops.fax", `{"number": 200}`}, &id)
 		if err != nil {
 			return err
 		}

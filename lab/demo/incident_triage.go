@@ -116,7 +116,7 @@ var groupText = map[string]string{
 
 // mirrored counts the events of the incident, and those missing in the mirror.
 func (i *incident) mirrored(ctx context.Context) (all, missed int64, err error) {
-	err = i.demo.queryRow(ctx, "compare events with the mirror", unmirroredSQL,
+	err = i.demo.queryRow(ctx, "compare events with the mirror", sql.Unmirrored,
 		args{i.beforeEvent, i.demo.mirror.events(), i.lastEvent}, &all, &missed)
 	return all, missed, err
 }
@@ -200,7 +200,7 @@ type earlier struct {
 }
 
 func (d *Demo) readEarlier(ctx context.Context) error {
-	return d.queryRow(ctx, "read the dead letters of earlier runs", earlierSQL, args{int64(openEnd)},
+	return d.queryRow(ctx, "read the dead letters of earlier runs", sql.Earlier, args{int64(openEnd)},
 		&d.earlier.newest, &d.earlier.open)
 }
 
@@ -221,7 +221,7 @@ func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, er
 		return lines, problems, nil
 	}
 	var last, open int64
-	err = d.queryRow(ctx, "read the dead letters of earlier runs", earlierSQL, args{d.earlier.newest}, &last, &open)
+	err = d.queryRow(ctx, "read the dead letters of earlier runs", sql.Earlier, args{d.earlier.newest}, &last, &open)
 	if err != nil {
 		return nil, nil, err
 	}

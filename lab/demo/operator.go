@@ -8,7 +8,7 @@ import (
 
 // underWay returns the orders under way, or only the paused ones of them.
 func (d *Demo) underWay(ctx context.Context, paused bool) (ids []int64, err error) {
-	err = d.queryRow(ctx, "read the orders under way", ordersSQL, args{d.before, paused}, &ids)
+	err = d.queryRow(ctx, "read the orders under way", sql.Orders, args{d.before, paused}, &ids)
 	return ids, err
 }
 

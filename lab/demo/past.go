@@ -46,7 +46,7 @@ func (d *Demo) makeUp(since time.Time) func(context.Context, *store.Tx) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, pastSQL)
+		_, err = tx.Exec(ctx, sql.Past)
 		return err
 	}
 }

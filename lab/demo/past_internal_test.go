@@ -22,7 +22,7 @@ func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	d := &Demo{cfg: Config{Out: out, Workers: 4}, store: testkit.Store(t)}
-	testkit.Exec(t, d.store, seedSQL)
+	testkit.Exec(t, d.store, sql.Demo)
 	require.NoError(t, d.applyPacks(t.Context(), "packs", catalog.Request{Actor: "demo"}))
 	return d, out
 }
@@ -30,7 +30,6 @@ func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 // The made-up hour fills every chart of the dashboard. It breaks no invariant, raises no alert, leaves
 // nothing to decide, and counts in no total of the run.
 func TestThePastFillsEveryChart(t *testing.T) {
-	t.Parallel()
 	d, out := fresh(t)
 	ctx := t.Context()
 	require.NoError(t, d.writePast(ctx))
@@ -132,7 +131,6 @@ func TestThePastFillsEveryChart(t *testing.T) {
 
 // The demo fills only the unrecorded part of the last hour.
 func TestThePastIsWrittenWhereItIsMissing(t *testing.T) {
-	t.Parallel()
 	d, out := fresh(t)
 	old := testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.old"))
 	testkit.Exec(t, d.store, "update execution set status = 'completed' where id = $1", old.ID)

@@ -248,7 +248,7 @@ func (i *incident) override(order triage.Override) func(context.Context) error {
 
 // overrides reads whether a queue of the action is paused, and the operator's limit, 0 for none.
 func (i *incident) overrides(ctx context.Context, action string) (paused bool, limit int, err error) {
-	err = i.demo.queryRow(ctx, "read the queue of "+action, overridesSQL, args{action}, &paused, &limit)
+	err = i.demo.queryRow(ctx, "read the queue of "+action, sql.Overrides, args{action}, &paused, &limit)
 	return paused, limit, err
 }
 

@@ -12,7 +12,6 @@ import (
 // Completed executions and rightly decided dead letters are right, cancelled executions and other decisions
 // are wrong, open tasks are undone, and an execution without a row is lost.
 func TestAPracticeIsJudged(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "ops.print")
 	with := func(status lifecycle.Status) int64 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // counts are the numbers of executions that the demo prints every second.
@@ -24,7 +25,7 @@ func (c counts) live() int64 { return c.Requested + c.Scheduled + c.Running }
 func (c counts) ended() int64 { return c.Completed + c.Failed + c.Other }
 
 func (d *Demo) count(ctx context.Context) (c counts, err error) {
-	err = d.queryRow(ctx, "count executions", countsSQL, args{d.before},
+	err = d.queryRow(ctx, "count executions", sql.Counts, args{d.before},
 		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Repeated, &c.Outbox)
 	return c, err
 }
@@ -82,7 +83,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		add("    %-33s %6d", kind, ends[kind].n-ends[kind].repaired)
 	}
 	var missing []int64
-	err = d.queryRow(ctx, "look up the requested executions", missingSQL, args{d.requested}, &missing)
+	err = d.queryRow(ctx, "look up the requested executions", sql.Missing, args{d.requested}, &missing)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
 	}
 	var p50, p99 float64
-	if err := d.queryRow(ctx, "read latencies", latencySQL, args{d.before}, &p50, &p99); err == nil {
+	if err := d.queryRow(ctx, "read latencies", sql.Latency, args{d.before}, &p50, &p99); err == nil {
 		add("  requested → running   p50 %s, p99 %s (executions that did not wait for a limit)", seconds(p50),
 			seconds(p99))
 	}
@@ -153,7 +154,7 @@ func (d *Demo) lengthText() string {
 func (d *Demo) underWayText(ctx context.Context, n int64) string {
 	text := fmt.Sprintf("%d under way", n)
 	var names []string
-	if err := d.store.Pool().QueryRow(ctx, underWaySQL).Scan(&names); err == nil && len(names) > 0 {
+	if err := d.store.Pool().QueryRow(ctx, sql.UnderWay).Scan(&names); err == nil && len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s; the demo gives up after %s without an end", text, drainTimeout)
@@ -177,7 +178,7 @@ type end struct {
 }
 
 func (d *Demo) ends(ctx context.Context) (map[string]end, error) {
-	list, err := queryRows(ctx, d, "read how executions ended", endsSQL, args{d.before},
+	list, err := query.Rows(ctx, d.store.Pool(), "read how executions ended", sql.Ends, args{d.before},
 		func(e *end) []any { return []any{&e.kind, &e.n, &e.repaired, &e.some, &e.text} })
 	ends := map[string]end{}
 	for _, e := range list {

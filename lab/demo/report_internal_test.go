@@ -84,7 +84,6 @@ func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 // The summary reports an incident that has not begun, waiting dead letters of earlier runs, open tasks, and
 // a decided incident.
 func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
-	t.Parallel()
 	ctx := t.Context()
 	st := testkit.Store(t)
 	d := &Demo{cfg: Config{Faults: true}, store: st, mirror: &mirror{seen: map[int64]bool{}}}
@@ -143,7 +142,6 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 // An execution with a completed retry is no failure: neither its first attempt, nor a later retry that
 // fails.
 func TestACompletedRetryIsNoFailure(t *testing.T) {
-	t.Parallel()
 	ctx := t.Context()
 	out := &bytes.Buffer{}
 	d := &Demo{cfg: Config{Out: out, Faults: true}, store: testkit.Store(t), mirror: &mirror{seen: map[int64]bool{}}}
@@ -189,7 +187,6 @@ func TestACompletedRetryIsNoFailure(t *testing.T) {
 
 // The end of the run names the actions under way, and its timeout.
 func TestTheEndNamesTheActionsUnderWay(t *testing.T) {
-	t.Parallel()
 	d := &Demo{store: testkit.Store(t)}
 	action := testkit.Action(t, d.store, "shop.fulfil")
 	for _, status := range []lifecycle.Status{lifecycle.StatusRunning, lifecycle.StatusScheduled,

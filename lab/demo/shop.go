@@ -171,7 +171,7 @@ func (d *Demo) answers(ctx, show context.Context) {
 			after = 0 // the user has quit
 		}
 		var ids []int64
-		err := d.queryRow(ctx, "read the questions", questionsSQL, args{d.before, after}, &ids)
+		err := d.queryRow(ctx, "read the questions", sql.Questions, args{d.before, after}, &ids)
 		if err != nil {
 			d.logger.WarnContext(ctx, "Failed to read the questions", "error", err)
 			continue
@@ -197,7 +197,7 @@ type shop struct {
 func (s shop) done() bool { return s.Unmet == 0 && s.Live == 0 && s.Open == 0 }
 
 func (d *Demo) countShop(ctx context.Context) (s shop, err error) {
-	err = d.queryRow(ctx, "count the results of the orders", shopSQL, args{d.beforeEvent, d.before},
+	err = d.queryRow(ctx, "count the results of the orders", sql.Shop, args{d.beforeEvent, d.before},
 		&s.Events, &s.Unmet, &s.Live, &s.Completed, &s.Failed, &s.Open, &s.Answered)
 	return s, err
 }

@@ -71,7 +71,6 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 
 // The shop places held orders later.
 func TestHeldOrdersArePlacedLater(t *testing.T) {
-	t.Parallel()
 	d, _ := fresh(t)
 	requests := submit.New(d.store, nil)
 	events := func() int { return testkit.Count(t, d.store, "select count(*) from event") }

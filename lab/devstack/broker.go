@@ -57,7 +57,7 @@ func (s *Stack) startBroker(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.writeBrokerFiles(); err != nil {
+	if err := WriteBroker(s.brokerDir(), rand.Text(), s.brokerConfig()); err != nil {
 		return err
 	}
 	if err := s.startEpmd(ctx); err != nil {
@@ -65,7 +65,7 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	}
 	// The broker's script replaces itself by the Erlang machine, so its pid is the broker's. The flag
 	// identifies the process.
-	pid, err := s.launch.start(child{
+	started, err := s.launch.start(child{
 		name: "RabbitMQ", path: "/bin/sh",
 		args: []string{"sh", "-c", `umask 077; exec "$0" "$@"`, s.bins.broker, "-attune_stack", s.brokerDir()},
 		env:  s.brokerEnv(), dir: s.brokerDir(), log: s.brokerOutput(), onDeath: syscall.SIGKILL,
@@ -73,17 +73,17 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.update(func(st *state) { st.Broker.PID = pid }); err != nil {
+	if err := s.update(func(st *state) { st.Broker.PID = started.Pid }); err != nil {
 		return err
 	}
-	return s.awaitBroker(ctx, pid)
+	return s.awaitBroker(ctx, started.Pid)
 }
 
 // startEpmd runs Erlang's port mapper in the foreground and on our address. Otherwise the broker starts a
 // daemon that outlives it.
 func (s *Stack) startEpmd(ctx context.Context) error {
 	port := strconv.Itoa(s.snapshot().EpmdPort)
-	pid, err := s.launch.start(child{
+	started, err := s.launch.start(child{
 		name: "epmd", path: s.bins.epmd,
 		args: []string{s.brokerFile("epmd"), "-port", port, "-address", "127.0.0.1"},
 		env:  s.brokerEnv(), dir: s.brokerDir(), log: s.brokerFile("epmd.log"), onDeath: syscall.SIGKILL,
@@ -91,11 +91,11 @@ func (s *Stack) startEpmd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.update(func(st *state) { st.Epmd.PID = pid }); err != nil {
+	if err := s.update(func(st *state) { st.Epmd.PID = started.Pid }); err != nil {
 		return err
 	}
 	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		if !alive(pid, s.epmdMark()) {
+		if !alive(started.Pid, s.epmdMark()) {
 			return false, errors.New("epmd ended while it started")
 		}
 		// portFree would take the port for an instant, and epmd would fail.
@@ -108,29 +108,27 @@ func (s *Stack) startEpmd(ctx context.Context) error {
 	})
 }
 
-func (s *Stack) writeBrokerFiles() error {
-	for _, dir := range []string{"", "home", "log", "mnesia", "conf.d", "generated"} {
-		if err := makeDir(s.brokerFile(dir)); err != nil {
+// WriteBroker writes the files of a RabbitMQ node into its folder. The cookie of a node stays.
+func WriteBroker(dir, cookie, config string) error {
+	for _, sub := range []string{"", "home", "log", "mnesia", "conf.d", "generated"} {
+		if err := makeDir(filepath.Join(dir, sub)); err != nil {
 			return err
 		}
 	}
-	if err := os.Chmod(s.brokerDir(), 0o700); err != nil { // its files hold messages and hashed passwords
+	if err := os.Chmod(dir, 0o700); err != nil { // its files hold messages and hashed passwords
 		return fmt.Errorf("protect the broker's folder: %w", err)
 	}
-	cookie := s.brokerFile("home/.erlang.cookie")
-	if _, err := os.Stat(cookie); err != nil {
-		if err := os.WriteFile(cookie, []byte(rand.Text()), 0o400); err != nil {
+	secret := filepath.Join(dir, "home", ".erlang.cookie")
+	if _, err := os.Stat(secret); err != nil {
+		if err := os.WriteFile(secret, []byte(cookie), 0o400); err != nil {
 			return fmt.Errorf("write the broker's cookie: %w", err)
 		}
 	}
-	files := map[string]string{
-		"rabbitmq.conf":     s.brokerConfig(),
-		"enabled_plugins":   "[rabbitmq_management].\n",
-		"rabbitmq-env.conf": "",
-		"advanced.config":   "[].\n",
-	}
-	for name, text := range files {
-		if err := os.WriteFile(s.brokerFile(name), []byte(text), 0o600); err != nil {
+	for name, text := range map[string]string{
+		"rabbitmq.conf": config, "enabled_plugins": "[rabbitmq_management].\n", "rabbitmq-env.conf": "",
+		"advanced.config": "[].\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write the broker's %s: %w", name, err)
 		}
 	}
@@ -172,24 +170,29 @@ func (s *Stack) cleanEnv() []string {
 
 func (s *Stack) brokerEnv() []string {
 	st := s.snapshot()
-	return append(s.cleanEnv(),
-		"HOME="+s.brokerFile("home"), // without it the boot crashes; overrides the one above
-		"RABBITMQ_NODENAME="+nodeName,
-		"RABBITMQ_MNESIA_BASE="+s.brokerFile("mnesia"),
-		"RABBITMQ_LOG_BASE="+s.brokerFile("log"),
-		"RABBITMQ_CONFIG_FILE="+s.brokerFile("rabbitmq.conf"),
-		"RABBITMQ_CONFIG_FILES="+s.brokerFile("conf.d"),
-		"RABBITMQ_ADVANCED_CONFIG_FILE="+s.brokerFile("advanced.config"),
-		"RABBITMQ_CONF_ENV_FILE="+s.brokerFile("rabbitmq-env.conf"),
-		"RABBITMQ_GENERATED_CONFIG_DIR="+s.brokerFile("generated"),
-		"RABBITMQ_ENABLED_PLUGINS_FILE="+s.brokerFile("enabled_plugins"),
-		"RABBITMQ_PID_FILE="+s.brokerFile("broker.pid"), // the broker deletes it
-		"RABBITMQ_DIST_PORT="+strconv.Itoa(st.DistPort),
-		"ERL_EPMD_PORT="+strconv.Itoa(st.EpmdPort),
+	return append(s.cleanEnv(), BrokerEnv(s.brokerDir(), nodeName, st.DistPort, st.EpmdPort)...)
+}
+
+// BrokerEnv is the environment of a RabbitMQ node with the files of WriteBroker.
+func BrokerEnv(dir, node string, distPort, epmdPort int) []string {
+	return []string{
+		"HOME=" + filepath.Join(dir, "home"), // without it the boot crashes
+		"RABBITMQ_NODENAME=" + node,
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "mnesia"),
+		"RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_CONFIG_FILES=" + filepath.Join(dir, "conf.d"),
+		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(dir, "advanced.config"),
+		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "rabbitmq-env.conf"),
+		"RABBITMQ_GENERATED_CONFIG_DIR=" + filepath.Join(dir, "generated"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "enabled_plugins"),
+		"RABBITMQ_PID_FILE=" + filepath.Join(dir, "broker.pid"), // the broker deletes it
+		"RABBITMQ_DIST_PORT=" + strconv.Itoa(distPort),
+		"ERL_EPMD_PORT=" + strconv.Itoa(epmdPort),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
-		"RUNNING_UNDER_SYSTEMD=true",
-	)
+		"RUNNING_UNDER_SYSTEMD=true", // so that the script becomes the broker
+	}
 }
 
 // awaitBroker waits until a broker with a supported version answers on both its ports.

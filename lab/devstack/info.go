@@ -3,6 +3,7 @@ package devstack
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,6 +39,9 @@ type Status struct {
 
 // Running reports whether both servers run.
 func (s Status) Running() bool { return s.Postgres.Running && s.Broker.Running }
+
+// Logger is that of the configuration.
+func (s *Stack) Logger() *slog.Logger { return s.cfg.Logger }
 
 // Dir is the folder that the stack really uses.
 func (s *Stack) Dir() string { return s.place.dir }

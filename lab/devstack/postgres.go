@@ -60,17 +60,17 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 			return err
 		}
 	}
-	pid, err := s.launch.start(child{
+	started, err := s.launch.start(child{
 		name: "PostgreSQL", path: s.bins.postgres, args: s.postgresArgs(), env: s.cleanEnv(),
 		dir: "/", log: s.postgresLog(), as: s.as, onDeath: syscall.SIGINT,
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.update(func(st *state) { st.Postgres.PID = pid }); err != nil {
+	if err := s.update(func(st *state) { st.Postgres.PID = started.Pid }); err != nil {
 		return err
 	}
-	return s.awaitPostgres(ctx, pid)
+	return s.awaitPostgres(ctx, started.Pid)
 }
 
 // giveToPostgres changes the owner of a file to the user of PostgreSQL.

@@ -25,9 +25,16 @@ type child struct {
 	onDeath syscall.Signal // of an attached server when its parent dies
 }
 
-// launcher starts children. The operating system ends an attached child with the thread that forked it, so
-// one thread forks all of them and lives until the last has ended.
-type launcher struct {
+// Process is a started program.
+type Process struct {
+	*os.Process
+	Ended chan struct{} // closed at its end, if it is attached
+	State *os.ProcessState
+}
+
+// Launcher starts programs that end with this process, on Linux also when it is killed. The operating system ends an
+// attached child with the thread that forked it, so one thread forks all of them and lives until the last has ended.
+type Launcher struct {
 	detached bool
 
 	mu       sync.Mutex
@@ -36,16 +43,20 @@ type launcher struct {
 	wg       sync.WaitGroup
 }
 
-// start forks c and returns its pid.
-func (l *launcher) start(c child) (int, error) {
-	if l.detached {
+// Start starts a program whose output goes to a file.
+func (l *Launcher) Start(name, path string, args, env []string, log string) (*Process, error) {
+	return l.start(child{
+		name: name, path: path, args: append([]string{path}, args...), env: env, log: log, onDeath: syscall.SIGKILL,
+	})
+}
+
+func (l *Launcher) start(c child) (*Process, error) {
+	if l.detached { // it outlives this process
 		cmd, err := fork(c, true)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		pid := cmd.Process.Pid
-		_ = cmd.Process.Release() // it outlives this process
-		return pid, nil
+		return &Process{Process: cmd.Process}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,21 +81,24 @@ func (l *launcher) start(c child) (int, error) {
 	<-done
 	if err != nil {
 		l.endIfIdle()
-		return 0, err
+		return nil, err
 	}
 	l.children++
+	p := &Process{Process: cmd.Process, Ended: make(chan struct{})}
 	l.wg.Go(func() {
-		_ = cmd.Wait() // the server's log has the reason of its end
+		_ = cmd.Wait() // its log has the reason of its end
+		p.State = cmd.ProcessState
+		close(p.Ended)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.children--
 		l.endIfIdle()
 	})
-	return cmd.Process.Pid, nil
+	return p, nil
 }
 
 // endIfIdle ends the forking thread after its last child; the caller holds mu.
-func (l *launcher) endIfIdle() {
+func (l *Launcher) endIfIdle() {
 	if l.children == 0 && l.work != nil {
 		close(l.work)
 		l.work = nil

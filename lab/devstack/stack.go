@@ -21,7 +21,7 @@ type Stack struct {
 	as    *account
 	bins  binaries
 
-	launch   *launcher
+	launch   *Launcher
 	password string // of both servers
 
 	mu    sync.Mutex
@@ -59,6 +59,16 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 	return s, s.publish()
 }
 
+// With starts a stack, calls do, and removes the stack with its data.
+func With(ctx context.Context, cfg Config, do func(*Stack) error) (err error) {
+	stack, err := Up(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("start the servers: %w", err)
+	}
+	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
+	return do(stack)
+}
+
 // Attach finds the stack in cfg.Dir, running or not, without starting a server. Without a stack it returns
 // ErrNoStack.
 func Attach(ctx context.Context, cfg Config) (*Stack, error) {
@@ -76,7 +86,7 @@ func Attach(ctx context.Context, cfg Config) (*Stack, error) {
 	if s.password, err = loadPassword(s.place.dir); err != nil {
 		return nil, err
 	}
-	s.launch = &launcher{detached: s.state.Detached}
+	s.launch = &Launcher{detached: s.state.Detached}
 	// Only a restart of servers needs the binaries.
 	s.bins, _ = findBinaries(ctx)
 	return s, nil
@@ -99,7 +109,7 @@ func open(ctx context.Context, cfg Config) (*Stack, error) {
 		cfg.Logger.Info("Stack uses another folder than configured",
 			"asked", cfg.Dir, "dir", where.dir, "why", where.moved)
 	}
-	return &Stack{cfg: cfg, place: where, as: as, launch: &launcher{detached: cfg.Detached}}, nil
+	return &Stack{cfg: cfg, place: where, as: as, launch: &Launcher{detached: cfg.Detached}}, nil
 }
 
 // applyConfig applies the configuration to the stored state, except the ports and the settings of running

@@ -19,8 +19,6 @@ const (
 	lockFile  = "stack.lock"
 	// passwordFile is readable for the stack's owner only.
 	passwordFile = "password"
-	// formerPassword is the password of old stacks without a password file.
-	formerPassword = "attune"
 )
 
 // ErrNoStack reports a folder without a stack.
@@ -85,12 +83,10 @@ func replaceFile(name, line string) error {
 	return nil
 }
 
+// loadPassword returns the password of a stack, empty if it has none yet.
 func loadPassword(dir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, passwordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return formerPassword, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the stack's password: %w", err)
 	}
 	return strings.TrimSpace(string(raw)), nil
@@ -98,10 +94,8 @@ func loadPassword(dir string) (string, error) {
 
 // ensurePassword creates the password of a new stack. Existing servers keep theirs.
 func ensurePassword(dir string) (string, error) {
-	for _, existing := range []string{passwordFile, "postgres", "rabbitmq"} {
-		if _, err := os.Lstat(filepath.Join(dir, existing)); err == nil {
-			return loadPassword(dir)
-		}
+	if password, err := loadPassword(dir); err != nil || password != "" {
+		return password, err
 	}
 	password := rand.Text()
 	return password, replaceFile(filepath.Join(dir, passwordFile), password)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -12,11 +14,13 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/devstack"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -66,6 +70,42 @@ func Profiles() []Config {
 // Servers are the servers of a measurement. The database must be idle; the measurement leaves its rows.
 type Servers struct {
 	DatabaseURL, Schema, AMQPURL, ManagementURL string
+}
+
+// All runs measurements, one after the other, and notes each.
+func All(ctx context.Context, profiles []Config, stack *devstack.Stack, note func(string, ...any)) ([]Report, error) {
+	servers := Servers{
+		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema, AMQPURL: stack.AMQPURL(),
+		ManagementURL: stack.ManagementURL(),
+	}
+	var reports []Report
+	for _, p := range profiles {
+		note("measuring %s: %s", p.Profile, phrase.Plural(p.Executions, "execution", "executions"))
+		report, err := Run(ctx, p, servers, stack.Logger())
+		if err != nil {
+			return reports, fmt.Errorf("measure %q: %w", p.Profile, err)
+		}
+		reports = append(reports, report)
+	}
+	return reports, nil
+}
+
+// ProfileCPU writes a CPU profile of this process into a file until stop is called; without a name it does nothing.
+func ProfileCPU(name string) (stop func(), err error) {
+	if name == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("create the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, fmt.Errorf("start the profile: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close() // a profile that cannot be closed cannot be read either
+	}, nil
 }
 
 // Report is the result of one measurement. Durations are in seconds.
@@ -251,7 +291,7 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	if m.cfg.Workflow != "" {
-		err := m.queryRow(ctx, "read the durations of tasks", paceSQL, []any{m.after}, &report.EarlyTask,
+		err := m.queryRow(ctx, "read the durations of tasks", sql.Pace, []any{m.after}, &report.EarlyTask,
 			&report.LateTask)
 		if err != nil {
 			return Report{}, err
@@ -316,7 +356,7 @@ func (m *measurement) await(ctx context.Context) error {
 	last, since := -1, time.Now()
 	for {
 		var ended int
-		if err := m.queryRow(ctx, "count ended executions", endedSQL, []any{m.after}, &ended); err != nil {
+		if err := m.queryRow(ctx, "count ended executions", sql.Ended, []any{m.after}, &ended); err != nil {
 			return err
 		}
 		if ended >= total {

@@ -2,31 +2,23 @@ package measure
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/lab/query"
 )
 
-var (
-	//go:embed ended.sql
-	endedSQL string
-	//go:embed seed.sql
-	seedSQL string
-	//go:embed latency.sql
-	latencySQL string
-	//go:embed next.sql
-	nextSQL string
-	//go:embed counters.sql
-	countersSQL string
-	//go:embed limit.sql
-	limitSQL string
-	//go:embed newest.sql
-	newestSQL string
-)
+//go:embed *.sql
+var statements embed.FS
+
+var sql = query.Statements[struct {
+	Counters, Ended, Latency, Limit, Newest, Next, Pace, Seed, Workflow string
+}](statements)
 
 // queryRow reads one row. what names the operation in an error.
 func (m *measurement) queryRow(ctx context.Context, what, sql string, args []any, into ...any) error {
@@ -42,15 +34,15 @@ func (m *measurement) seed(ctx context.Context) error {
 	if m.cfg.Workflow != "" {
 		limit = 0 // the limit of a list is its concurrency, not a policy
 	}
-	if _, err := m.store.Pool().Exec(ctx, seedSQL, limit, m.cfg.Actions); err != nil {
+	if _, err := m.store.Pool().Exec(ctx, sql.Seed, limit, m.cfg.Actions); err != nil {
 		return fmt.Errorf("insert the actions: %w", err)
 	}
 	if limit > 0 {
-		if _, err := m.store.Pool().Exec(ctx, limitSQL, limit); err != nil {
+		if _, err := m.store.Pool().Exec(ctx, sql.Limit, limit); err != nil {
 			return fmt.Errorf("insert the limits: %w", err)
 		}
 	}
-	return m.queryRow(ctx, "read the newest execution", newestSQL, nil, &m.after)
+	return m.queryRow(ctx, "read the newest execution", sql.Newest, nil, &m.after)
 }
 
 // counters are the database's counters.
@@ -59,18 +51,18 @@ type counters struct {
 }
 
 func (m *measurement) counters(ctx context.Context) (c counters, err error) {
-	err = m.queryRow(ctx, "read the counters of the database", countersSQL, nil, &c.commits, &c.walBytes, &c.updates,
+	err = m.queryRow(ctx, "read the counters of the database", sql.Counters, nil, &c.commits, &c.walBytes, &c.updates,
 		&c.hot)
 	return c, err
 }
 
 func (m *measurement) latencies(ctx context.Context, r *Report) error {
-	err := m.queryRow(ctx, "read the latencies", latencySQL, []any{m.after}, &r.Completed, &r.StartP50, &r.StartP95,
+	err := m.queryRow(ctx, "read the latencies", sql.Latency, []any{m.after}, &r.Completed, &r.StartP50, &r.StartP95,
 		&r.StartP99)
 	if err != nil || m.cfg.Limit == 0 {
 		return err
 	}
-	return m.queryRow(ctx, "read the idle times of slots", nextSQL, []any{m.after, m.cfg.Limit}, &r.NextP50,
+	return m.queryRow(ctx, "read the idle times of slots", sql.Next, []any{m.after, m.cfg.Limit}, &r.NextP50,
 		&r.NextP95, &r.NextP99)
 }
 

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 
@@ -13,13 +12,6 @@ import (
 const (
 	List  = "list"  // one task over Executions items, Limit at a time
 	Chain = "chain" // Executions tasks, one after the other
-)
-
-var (
-	//go:embed workflow.sql
-	workflowSQL string
-	//go:embed pace.sql
-	paceSQL string
 )
 
 // definition is the workflow of a measurement.
@@ -55,7 +47,7 @@ func (m *measurement) seedWorkflow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the workflow: %w", err)
 	}
-	if _, err := m.store.Pool().Exec(ctx, workflowSQL, m.cfg.action(), raw); err != nil {
+	if _, err := m.store.Pool().Exec(ctx, sql.Workflow, m.cfg.action(), raw); err != nil {
 		return fmt.Errorf("insert the workflow: %w", err)
 	}
 	return nil

@@ -43,7 +43,6 @@ func TestANodeOfTheBrokerClusterDies(t *testing.T) {
 // Installations on one broker need a virtual host each: their queues have the same names. An engine refuses to start
 // where an engine of another database consumes.
 func TestTwoInstallationsNeedTwoVirtualHosts(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	s.serve()
 	other := *s

@@ -95,7 +95,6 @@ func (s *stage) requireStopped(stops []stop) {
 // decision and the message. An acknowledged cancel holds: no other replica starts or retries the execution.
 // Everything else runs as without faults.
 func TestACancelHoldsWhenReplicasDie(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
 	s.runLog.longest = 60 * time.Millisecond

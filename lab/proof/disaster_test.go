@@ -174,7 +174,6 @@ func (d *disaster) requireKept(known []int64, statuses ...lifecycle.Status) {
 // execution in the backup ends, each attempt starts once, messages about unknown executions become dead letters,
 // and new executions do not get the ids of lost ones.
 func TestTheDatabaseIsRestored(t *testing.T) {
-	t.Parallel()
 	newDisaster(t, nil).loseAnHour(func() {})
 }
 

@@ -69,7 +69,6 @@ func (s *stage) requireAllDoneAtOnce(ids []int64, starts map[int64]int) {
 // A drain under load: running executions end there, another worker gets the ones that were not started, nothing
 // new arrives, and after the uncordon the worker works again.
 func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	starts := s.script()
 	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
@@ -174,7 +173,6 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 // An existing worker, which cannot recognize outdated dispatches: a drain sends it nothing new and moves nothing
 // away; it finishes its executions.
 func TestAForeignWorkerIsDrained(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
 	gate := make(chan struct{})

@@ -98,7 +98,6 @@ func TestEventsSurviveAReplicaThatDiesAtAnyPoint(t *testing.T) {
 // F14, F15: two replicas get every message about events and enforcements twice more, newest first, while they work
 // and after the end.
 func TestEventsThatComeAgainInAnyOrderRunNothingTwice(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	s.gates()
 	s.worker("w1")

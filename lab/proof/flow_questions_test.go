@@ -118,7 +118,6 @@ func (q *answerRace) answer(id int64, who string) {
 // publishes the outcome, at one point after another. Each inquiry gets one outcome, answered by one person or
 // expired, and the workflow takes that way only.
 func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
-	t.Parallel()
 	f := newFlow(t)
 	f.define(flowAsked, flowAskedText)
 	f.worker("w1")

@@ -360,10 +360,7 @@ func (f *flow) rows() string {
 		"enforcement":            `SELECT row(t.id, t.status, t.event)::text FROM enforcement t`,
 		"inquiry":                `SELECT row(t.id, t.status, t.response, t.execution)::text FROM inquiry t`,
 	} {
-		rows, err := f.store.Pool().Query(testkit.Context(f.t), sql)
-		require.NoError(f.t, err)
-		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(f.t, err)
+		list := testkit.Column[string](f.t, f.store.Pool(), sql)
 		for _, line := range list {
 			lines = append(lines, table+" "+line)
 		}

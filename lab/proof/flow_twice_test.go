@@ -129,7 +129,6 @@ func (f *flow) quiet() {
 // F14, F15, S10–S13: three replicas get each of their messages twice and in any order; each task starts once, and
 // the rows are the same. When all messages arrive once more, long after, no row changes.
 func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
-	t.Parallel()
 	f := newFlow(t)
 	for range 3 {
 		f.serve()

@@ -34,7 +34,6 @@ func (r *room) dispatched() map[int64]int {
 
 // S1, S2: two schedulers that get the same message at the same moment dispatch the execution once.
 func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	free, one := r.limited("pk.free", 0), r.limited("pk.one", 1)
 	for range 10 {
@@ -50,7 +49,6 @@ func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
 // S1, S2, S13, F14: three schedulers that get one message several times each, in batches with others and alone,
 // dispatch every execution once.
 func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	ids := slices.Concat(r.make(r.limited("pk.free", 0), 5), r.make(r.limited("pk.many", 5), 5))
 	r.together(3, func(replica *scheduler.Scheduler, _ int) {
@@ -72,7 +70,6 @@ func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
 
 // L3: a replica that did not dispatch the execution may read its end; the queue continues in order.
 func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 4)
@@ -89,7 +86,6 @@ func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
 // S7, S13, F14: an end that is reported many times, late, out of order and to different replicas releases one
 // slot.
 func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.three", 3)
 	ids := r.make(action, 12)
@@ -117,7 +113,6 @@ func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 // S8, F15: a report of the end changes nothing before the row says that the execution runs, and counts after it,
 // whatever messages arrive in between.
 func TestHACompletionBeforeTheRunningReport(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 2)
@@ -137,7 +132,6 @@ func TestHACompletionBeforeTheRunningReport(t *testing.T) {
 
 // S15, F15: a cancel that is written and published before the request is read prevents every dispatch.
 func TestHACancelledBeforeRequested(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 3)
@@ -157,7 +151,6 @@ func TestHACancelledBeforeRequested(t *testing.T) {
 // S13, upstream 7, F16: a scheduler dies with a scheduled execution whose message was not published. The message
 // is in the database; another scheduler publishes it, and the worker starts it once.
 func TestHACrashAfterClaimBeforePublish(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	s.worker("w1")
 	victim := s.serve(dieAt("batch:committed", 1))
@@ -176,7 +169,6 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 // S13, L3, upstream 7, F16: a scheduler dies after it gave a released slot to the next execution, whose message was
 // not published. Another one publishes it.
 func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
 	gate := make(chan struct{})
@@ -209,7 +201,6 @@ func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 // only cut off, and reports after the decision: the row stays as decided, what the worker wrote is stored beside
 // it, and neither its report nor a second one releases a slot that another execution holds by now.
 func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
 	answer := make(chan struct{})
@@ -264,7 +255,6 @@ func (s *stage) gate(gate <-chan struct{}) {
 // F14, S13: all old messages are published again, in any order, after the end. Nothing is dispatched, released or
 // started any more.
 func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	everything := s.record("#")
 	s.worker("w1")

@@ -139,7 +139,6 @@ func (r *room) queued(action testkit.ActionRow) []int64 {
 // a row with a low number is committed after others hold all slots: it finds no free slot, and waits where it
 // arrived.
 func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.two", 2)
 	tx := testkit.Begin(t, r.store)
@@ -160,21 +159,12 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 // hatchet#1164: all rows of one transaction have one time. The order of the queue is a number of its own, and a
 // group with free slots gives none of them to another group.
 func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.grouped", 2, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
-	rows, err := r.store.Pool().Query(testkit.Context(t), `
+	ids := testkit.Column[int64](t, r.store.Pool(), `
 		INSERT INTO execution (action, action_ref, status, config)
 		SELECT $1, $2, 'requested', jsonb_build_object('tenant', CASE WHEN n = 7 THEN 'b' ELSE 'a' END)
 		FROM generate_series(1, 20) n RETURNING id`, action.ID, action.Ref)
-	require.NoError(t, err)
-	ids := []int64{}
-	for rows.Next() {
-		var id int64
-		require.NoError(t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(t, rows.Err())
 	require.Equal(t, 1, r.count(`SELECT count(DISTINCT created) FROM execution`))
 	lone := ids[6]
 	ids = slices.Delete(ids, 6, 7)
@@ -191,7 +181,6 @@ func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 // solid_queue#761: a worker was presumed dead, another execution got its slot, and the returning worker released
 // the same slot again. Here a holder is released once, whichever service reports later.
 func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 4)
@@ -213,7 +202,6 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 // solid_queue#689: a newcomer read "full" just before the end of the last holder, which found none waiting. Here both
 // decide under one lock, so that one of them sees the other.
 func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 25)
@@ -236,7 +224,6 @@ func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 // queue; in the end one of five slots was used. Here all five are filled again, however many releases there are at
 // once.
 func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.five", 5)
 	ids := r.make(action, 40)
@@ -256,7 +243,6 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 // prefect#8251, #17415, #18991: one transaction took a slot and another wrote its reason, and a failed release was
 // swallowed. Here a failed batch changes nothing and returns its error.
 func TestIncidentPrefect8251ABatchIsAtomic(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 2)
@@ -287,7 +273,6 @@ func TestIncidentPrefect8251ABatchIsAtomic(t *testing.T) {
 // kestra#17759: in four ways a slot was never released, and a repeated terminal event released two. However an
 // execution ends, and however often and to whichever replica that is reported, one slot is released.
 func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	for _, end := range []lifecycle.Status{
 		lifecycle.StatusCompleted, lifecycle.StatusFailed, lifecycle.StatusCancelled, lifecycle.StatusTimeout,
@@ -314,7 +299,6 @@ func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 // st2#4481: with two schedulers a limit of one did not hold, because the lock covered the question and not the
 // answer.
 func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	for i := range 12 {
 		action := r.limited(fmt.Sprintf("pk.one%d", i), 1)
@@ -329,7 +313,6 @@ func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 // st2#4655: waiting executions moved between two kinds of waiting, and grew with every move. Here a repeated request
 // changes nothing.
 func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 5)
@@ -354,7 +337,6 @@ func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 // st2#4779: paused executions did not count. Here running ones keep their slots during a pause and after the
 // resume.
 func TestIncidentSt24779RunningExecutionsOfAPausedQueueCount(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.two", 2)
 	ids := r.make(action, 4)
@@ -375,7 +357,6 @@ func TestIncidentSt24779RunningExecutionsOfAPausedQueueCount(t *testing.T) {
 // Parts of the engine that will make executions wait (for their children, for an answer, for the time of a retry)
 // must release the slot when the wait starts and return through admission; their tests belong next to this one.
 func TestIncidentTriggerDev1272OtherWaitsHoldNoSlot(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	parent := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning })[0]

@@ -107,7 +107,6 @@ func (r *room) settle() {
 // L3: an execution that one limit refuses reserves nothing of the limits before it, so that the next one finds them
 // free.
 func TestL3ARefusedExecutionReservesNothing(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
 	testkit.Policy(t, r.store, paced, 1, testkit.OfPack(paced))
@@ -129,7 +128,6 @@ func TestL3ARefusedExecutionReservesNothing(t *testing.T) {
 // L3: an execution that is not due yet keeps no slot from others. It may be due much later, and nothing would
 // return to these others meanwhile.
 func TestL3AnExecutionThatIsNotDueHoldsNoSlot(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
 	testkit.Policy(t, r.store, paced, 1, testkit.OfPack(paced))

@@ -295,7 +295,6 @@ func (m *machine) again(list []*execution) []*execution {
 // with cancels and deletions by other services, and with limits, pauses and policies that change meanwhile. Three
 // replicas run the batches in turn.
 func TestAdmissionFollowsItsRules(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	rapid.Check(t, func(run *rapid.T) {
 		m := newMachine(t, run, st)

@@ -19,7 +19,6 @@ import (
 // S17: however many replicas accept newcomers at once, a queue never exceeds its maximum, and a newcomer that
 // finds it full is refused with the reason.
 func TestS17AQueueNeverExceedsItsMaximum(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	const longest = 5
 	action := r.limited("pk.one", 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = new(int32(longest)) })
@@ -44,7 +43,6 @@ func TestS17AQueueNeverExceedsItsMaximum(t *testing.T) {
 // A start happens between the start of its transaction, which is admitted_at, and the write of the row. A window
 // certainly had too many starts only if the write of the last lies within a window of the first's admitted_at.
 func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	const threshold, burst, total = 10, 3, 20
 	action := r.limited("pk.paced", 0)
@@ -102,7 +100,6 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 // S23: of eight promotions of a queue at least one goes to a lower waiting lane, whichever replicas make them, and
 // each lane is in order.
 func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	lane := func(n int, priority int16) []int64 {
@@ -144,7 +141,6 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 // L3: the first batch after the start of a worker dispatches the executions that waited for one, whatever else that
 // batch does.
 func TestL3AReturningWorkerGetsWaitingExecutions(t *testing.T) {
-	t.Parallel()
 	r := newRoom(t)
 	testkit.Exec(t, r.store, `UPDATE worker SET cordoned = true`)
 	waiting := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })

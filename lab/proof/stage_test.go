@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
@@ -356,11 +355,7 @@ func (s *stage) requireReported(ids ...int64) {
 // ids returns the ids that a query selects.
 func (s *stage) ids(sql string, args ...any) []int64 {
 	s.t.Helper()
-	rows, err := s.store.Pool().Query(testkit.Context(s.t), sql, args...)
-	require.NoError(s.t, err)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	require.NoError(s.t, err)
-	return ids
+	return testkit.Column[int64](s.t, s.store.Pool(), sql, args...)
 }
 
 // others describes the executions that violate requireOnce.

@@ -186,7 +186,6 @@ func TestAFrozenWorkerDoesNoHarmWhenItContinues(t *testing.T) {
 // A second process with the name of a living worker ends with exit code 3 and says which process that is. After kill -9
 // the name is free at once.
 func TestASecondProcessDoesNotTakeTheNameOfAWorker(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	first := s.run("worker", "ATTUNE_WORKER_NAME=only")
 	first.says(t, "Worker started")

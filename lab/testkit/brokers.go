@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/lab/devstack"
 )
 
 // BrokerCluster is a RabbitMQ cluster of three nodes. The test's end removes it.
@@ -86,30 +88,11 @@ func (c *BrokerCluster) Kill(node int) { c.nodes[node].Stop(syscall.SIGKILL) }
 func newBrokerNode(t testing.TB, dir, name string, mapper int) brokerNode {
 	t.Helper()
 	n := brokerNode{dir: dir, name: name, amqp: FreePort(t), management: FreePort(t)}
-	file := func(name string) string { return filepath.Join(dir, name) }
-	for _, sub := range []string{"", "conf.d", "generated"} {
-		require.NoError(t, os.MkdirAll(file(sub), 0o700))
-	}
-	for name, text := range map[string]string{
-		".erlang.cookie": "cluster", "rabbitmq-env.conf": "", "advanced.config": "[].\n",
-		"enabled_plugins": "[rabbitmq_management].\n",
-		"rabbitmq.conf": fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d\nmanagement.tcp.ip = 127.0.0.1\n"+
-			"management.tcp.port = %d\ndisk_free_limit.absolute = 50MB\nvm_memory_high_watermark.absolute = 500MB\n"+
-			"collect_statistics_interval = 500\n", n.amqp, n.management),
-	} {
-		require.NoError(t, os.WriteFile(file(name), []byte(text), 0o400))
-	}
-	n.env = []string{
-		"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + dir, "RABBITMQ_NODENAME=" + name,
-		"RABBITMQ_MNESIA_BASE=" + file("mnesia"), "RABBITMQ_LOG_BASE=" + file("log"),
-		"RABBITMQ_CONFIG_FILE=" + file("rabbitmq.conf"), "RABBITMQ_CONFIG_FILES=" + file("conf.d"),
-		"RABBITMQ_ADVANCED_CONFIG_FILE=" + file("advanced.config"),
-		"RABBITMQ_CONF_ENV_FILE=" + file("rabbitmq-env.conf"),
-		"RABBITMQ_GENERATED_CONFIG_DIR=" + file("generated"),
-		"RABBITMQ_ENABLED_PLUGINS_FILE=" + file("enabled_plugins"), "RABBITMQ_PID_FILE=" + file("pid"),
-		fmt.Sprintf("RABBITMQ_DIST_PORT=%d", FreePort(t)), fmt.Sprintf("ERL_EPMD_PORT=%d", mapper),
-		"ERL_EPMD_ADDRESS=127.0.0.1", "RUNNING_UNDER_SYSTEMD=true", // so that the script becomes the broker
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
-	}
+	config := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d\nmanagement.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %d\n"+
+		"disk_free_limit.absolute = 50MB\nvm_memory_high_watermark.absolute = 500MB\ncollect_statistics_interval = 500\n",
+		n.amqp, n.management)
+	require.NoError(t, devstack.WriteBroker(dir, "cluster", config))
+	n.env = append([]string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"},
+		devstack.BrokerEnv(dir, name, FreePort(t), mapper)...)
 	return n
 }

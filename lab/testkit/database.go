@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-go/attune/lab/installation"
 	"github.com/attune-go/attune/lab/installation/timescale"
+	"github.com/attune-go/attune/lab/query"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -26,7 +27,7 @@ const Schema = "attune"
 const databasePrefix = "attune_test_"
 
 // Database creates a database for this test, a copy of a fully migrated template, and drops it at the end. It
-// returns the URL. Advisory locks are per database, so tests do not share them.
+// returns the URL. Advisory locks are per database, so tests do not share them, and run in Parallel.
 //
 // With ATTUNE_TEST_SCHEMA=adopted in the environment the schema is the adopted one of an existing
 // installation, and with hypertables its history and events are hypertables too: `make test-adopted` runs every
@@ -97,6 +98,7 @@ func EmptyDatabase(t testing.TB) string {
 
 func createDatabase(t testing.TB, options string) string {
 	t.Helper()
+	Parallel(t)
 	admin := sharedServers(t).database
 	name := uniqueName(databasePrefix)
 	require.NoError(t, execute(Context(t), admin, "create database "+name+" "+options))
@@ -171,7 +173,7 @@ func withConn(ctx context.Context, databaseURL string, do func(*pgx.Conn) error)
 
 func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql); err != nil {
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}
@@ -291,13 +293,9 @@ func closeAdmins() {
 // templates.
 func sweepDatabases(ctx context.Context, admin string) error {
 	return withConn(ctx, admin, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, "select datname::text from pg_database")
+		names, err := query.Column[string](ctx, conn, "list databases", "select datname::text from pg_database")
 		if err != nil {
-			return fmt.Errorf("list databases: %w", err)
-		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return fmt.Errorf("list databases: %w", err)
+			return err
 		}
 		for _, name := range names {
 			if abandoned(name, databasePrefix) || outlived(name) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/lab/installation/worker"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // Pooler is the part of a store that factories need: its pool, with the platform's schema on the search path.
@@ -258,6 +259,14 @@ func Count(t testing.TB, st Pooler, sql string, args ...any) int {
 	var n int
 	require.NoError(t, st.Pool().QueryRow(t.Context(), sql, args...).Scan(&n), sql)
 	return n
+}
+
+// Column returns the values that a query selects.
+func Column[T any](t testing.TB, conn query.Conn, sql string, args ...any) []T {
+	t.Helper()
+	values, err := query.Column[T](Context(t), conn, sql, sql, args...)
+	require.NoError(t, err)
+	return values
 }
 
 // Exec runs a statement that must succeed, and returns the number of changed rows.

@@ -92,7 +92,6 @@ func (b *workerBundle) becomes(execution int64, status lifecycle.Status) {
 }
 
 func TestFakeWorkerRunsADispatch(t *testing.T) {
-	t.Parallel()
 	b := setupWorker(t)
 	worker := testkit.StartFakeWorker(t, b.cfg)
 
@@ -107,7 +106,6 @@ func TestFakeWorkerRunsADispatch(t *testing.T) {
 }
 
 func TestFakeWorkerKeepsItsIDWhenItComesBack(t *testing.T) {
-	t.Parallel()
 	b := setupWorker(t)
 	b.cfg.Name = "comes-back"
 	first := testkit.StartFakeWorker(t, b.cfg)

@@ -3,7 +3,6 @@ package testkit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/roles"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // rolePrefix begins the names of logins; a password is the same for all.
@@ -70,13 +70,9 @@ func (l Login) at(t testing.TB, address string) string {
 
 // sweepLogins drops the logins of killed test binaries, whose databases are gone.
 func sweepLogins(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, "select rolname::text from pg_roles")
+	names, err := query.Column[string](ctx, conn, "list logins", "select rolname::text from pg_roles")
 	if err != nil {
-		return fmt.Errorf("list logins: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("list logins: %w", err)
+		return err
 	}
 	for _, name := range names {
 		if abandoned(name, rolePrefix) {

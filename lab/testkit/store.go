@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // Store opens a store on a fresh database of this test and closes it at the end. Options change the configuration,
@@ -77,25 +78,41 @@ func Invariants(t testing.TB, st Pooler) {
 // NowhereInDatabase fails if any column of any row of any table contains the text, also an encrypted one.
 func NowhereInDatabase(t testing.TB, st Pooler, text string) {
 	t.Helper()
-	ctx := t.Context()
-	rows, err := st.Pool().Query(ctx, `
+	tables, err := query.Column[string](t.Context(), st.Pool(), "list tables", `
 		SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1`)
 	require.NoError(t, err)
-	var tables []string
-	for rows.Next() {
-		var name string
-		require.NoError(t, rows.Scan(&name))
-		tables = append(tables, name)
-	}
-	require.NoError(t, rows.Err())
 	require.Greater(t, len(tables), 10, "there are tables to search")
 	for _, table := range tables {
 		// to_jsonb writes bytea columns in hex.
-		query := fmt.Sprintf(`SELECT count(*) FROM %s x WHERE position($1 IN to_jsonb(x)::text) > 0
+		sql := fmt.Sprintf(`SELECT count(*) FROM %s x WHERE position($1 IN to_jsonb(x)::text) > 0
 			OR position(encode(convert_to($1, 'UTF8'), 'hex') IN to_jsonb(x)::text) > 0`, table)
-		require.Zero(t, Count(t, st, query, text), "%s is in %s", text, table)
+		require.Zero(t, Count(t, st, sql, text), "%s is in %s", text, table)
 	}
+}
+
+// GenericPlan explains a statement as JSON, with the plan that a long-lived connection keeps. Options, such as ANALYZE,
+// are those of EXPLAIN.
+func GenericPlan(t testing.TB, st Pooler, options, sql string, args ...any) (plan []byte) {
+	t.Helper()
+	ctx := Context(t)
+	require.NoError(t, pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+		err := execAll(ctx, tx.Conn(), "DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS "+sql)
+		if err != nil {
+			return err
+		}
+		marks := make([]string, len(args))
+		for i := range args {
+			marks[i] = fmt.Sprintf("$%d", i+1)
+		}
+		explain := "EXPLAIN (" + options + "FORMAT JSON) EXECUTE hot"
+		if len(args) > 0 {
+			explain += "(" + strings.Join(marks, ", ") + ")"
+		}
+		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&plan)
+	}), sql)
+	return plan
 }
 
 // Refuse makes the database refuse each update of a table with a SQLSTATE if the condition on NEW holds, like a

@@ -11,7 +11,6 @@ import (
 )
 
 func TestTwoStoresShareADatabase(t *testing.T) {
-	t.Parallel()
 	url := testkit.Database(t)
 	one := testkit.OpenStore(t, url)
 	two := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
@@ -22,7 +21,6 @@ func TestTwoStoresShareADatabase(t *testing.T) {
 }
 
 func TestFactoriesApplyTheirOptions(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 
 	action := testkit.Action(t, st, "demo.act", func(a *testkit.ActionRow) { a.MaxRetries = 3 })

@@ -79,6 +79,22 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+// Parallel lets a test run beside others. Database and VHost call it: a test with a part of the servers of its own
+// disturbs no other. A test that has called Alone, or sets a variable of the environment, goes on by itself.
+func Parallel(t testing.TB) {
+	t.Helper()
+	if test, ok := t.(*testing.T); ok {
+		defer func() { _ = recover() }() // it panics if the test is parallel already, or must not be
+		test.Parallel()
+	}
+}
+
+// Alone makes a test that measures run before the parallel ones.
+func Alone(t testing.TB) {
+	t.Helper()
+	t.Setenv("ATTUNE_TEST_ALONE", "true") // the testing package refuses Parallel after it
+}
+
 // stepLimit bounds the part of a timeout that one poll uses up: a longer one is a pause of the machine.
 const stepLimit = 5 * time.Second
 

@@ -32,14 +32,19 @@ func TestDatabasesAreMigratedAndSeparate(t *testing.T) {
 	require.Zero(t, rows, "the second database sees the first one's row")
 }
 
-//nolint:tparallel // the outer test checks the cleanup of the inner one
+// using runs an inner test to its end, although it is parallel.
+func using(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Run("inner", func(t *testing.T) { t.Run("test", test) })
+}
+
 func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 
 	var url string
 	var left *pgx.Conn
-	t.Run("uses one", func(t *testing.T) {
+	using(t, func(t *testing.T) {
 		url = testkit.EmptyDatabase(t)
 		conn, err := pgx.Connect(ctx, url)
 		require.NoError(t, err)
@@ -50,12 +55,11 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	require.ErrorContains(t, err, "does not exist")
 }
 
-//nolint:tparallel // the outer test checks the cleanup of the inner one
 func TestVHostsAreUsableAndDeletedWithTheTest(t *testing.T) {
 	t.Parallel()
 
 	var url string
-	t.Run("uses one", func(t *testing.T) {
+	using(t, func(t *testing.T) {
 		url = testkit.VHost(t)
 		conn, err := amqp.Dial(url)
 		require.NoError(t, err)

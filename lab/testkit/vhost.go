@@ -42,9 +42,10 @@ func abandoned(name, prefix string) bool {
 const vhostPrefix = "attune_test_"
 
 // VHost creates a virtual host for this test, with all rights for the user of the returned AMQP URL, and deletes
-// it with its connections at the end of the test.
+// it with its connections at the end of the test, which runs in Parallel.
 func VHost(t testing.TB) string {
 	t.Helper()
+	Parallel(t)
 	found := sharedServers(t)
 	amqpURL, err := url.Parse(found.amqp)
 	require.NoError(t, err)

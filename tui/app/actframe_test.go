@@ -155,7 +155,6 @@ func TestActingDrawsNothingButASCIIWhereThatIsAskedFor(t *testing.T) {
 }
 
 func TestADialogIsReadableWithoutColour(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24, func(o *Options) { o.Theme = theme.Options{NoColor: true} })
 	b.press("j", "A")
@@ -166,7 +165,6 @@ func TestADialogIsReadableWithoutColour(t *testing.T) {
 }
 
 func TestADialogWorksOnTheSmallestScreen(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{word: "core.http_request"}
 	b := acting(t, acts, 60, 15)
 	b.press("j", "A")
@@ -181,7 +179,6 @@ func TestADialogWorksOnTheSmallestScreen(t *testing.T) {
 }
 
 func TestTheAuditIsPolledSlowlyUnlessTheLogIsOpen(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	due := b.timers.due(screen.FeedAudit)
 	require.Equal(t, auditEvery, due[len(due)-1].after)

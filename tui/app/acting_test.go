@@ -134,7 +134,6 @@ func (b *bundle) typed(text string) {
 func (b *bundle) last() *act.Operation { return b.env.Session[len(b.env.Session)-1] }
 
 func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A")
@@ -166,7 +165,6 @@ func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
 }
 
 func TestAReportOfSuccessLeavesByItself(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A", "p", "y")
 	require.Contains(t, b.View(), "audit 312")
@@ -176,7 +174,6 @@ func TestAReportOfSuccessLeavesByItself(t *testing.T) {
 }
 
 func TestEnterAloneConfirmsNothing(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "enter", "enter")
@@ -186,7 +183,6 @@ func TestEnterAloneConfirmsNothing(t *testing.T) {
 }
 
 func TestEnterOnTheRunButtonTwiceRunsOnce(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "enter", "right")
@@ -200,7 +196,6 @@ func TestEnterOnTheRunButtonTwiceRunsOnce(t *testing.T) {
 }
 
 func TestYTwiceRunsOnce(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -338,7 +333,6 @@ func TestEscLeavesEveryStage(t *testing.T) {
 }
 
 func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A")
@@ -354,7 +348,6 @@ func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
 }
 
 func TestARunBehindADialogReportsWithoutChangingIt(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -372,7 +365,6 @@ func TestARunBehindADialogReportsWithoutChangingIt(t *testing.T) {
 }
 
 func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("A") // on the paused queue
@@ -386,7 +378,6 @@ func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
 }
 
 func TestAFormChecksItsTexts(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "l")
@@ -409,7 +400,6 @@ func TestAFormChecksItsTexts(t *testing.T) {
 }
 
 func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "l")
@@ -422,7 +412,6 @@ func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
 }
 
 func TestPlansForManyRowsNeedATypedWord(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{word: "core.http_request"}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -439,7 +428,6 @@ func TestPlansForManyRowsNeedATypedWord(t *testing.T) {
 }
 
 func TestNothingToDoCannotBeConfirmed(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{nothing: "nothing would change"}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -455,7 +443,6 @@ func TestNothingToDoCannotBeConfirmed(t *testing.T) {
 }
 
 func TestAnOldPlanIsNotRun(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -471,7 +458,6 @@ func TestAnOldPlanIsNotRun(t *testing.T) {
 }
 
 func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{planErr: errors.New("dial tcp 127.0.0.1:5432: connection refused\nand more")}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -484,7 +470,6 @@ func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
 }
 
 func TestAPlanThatNeverComesEnds(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A")
 	b.hold("p")
@@ -493,14 +478,12 @@ func TestAPlanThatNeverComesEnds(t *testing.T) {
 }
 
 func TestAPanicOfAnActIsAnError(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{panics: true}, 80, 24)
 	b.press("j", "A", "p")
 	require.Contains(t, b.View(), "✗ the plan failed: no plan today")
 }
 
 func TestAFailedRunReportsItsCompletedSteps(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{runErr: errors.New("connection lost")}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p", "y")
@@ -512,7 +495,6 @@ func TestAFailedRunReportsItsCompletedSteps(t *testing.T) {
 }
 
 func TestAFailureInTheBackgroundStaysVisible(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{runErr: errors.New("connection lost")}, 80, 24)
 	b.press("j", "A", "p")
 	held := b.hold("y")
@@ -526,7 +508,6 @@ func TestAFailureInTheBackgroundStaysVisible(t *testing.T) {
 }
 
 func TestStoppingARunKeepsItsCompletedSteps(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{stuckRun: true, told: [2]int64{200, 600}}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -550,7 +531,6 @@ func (b *bundle) sendAny(msg tea.Msg) {
 }
 
 func TestProgressIsShown(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A", "p")
 	b.hold("y")
@@ -562,7 +542,6 @@ func TestProgressIsShown(t *testing.T) {
 }
 
 func TestNothingMovesBelowADialog(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	b.press("s", "2")
 	b.press("A")
@@ -581,7 +560,6 @@ func TestNothingMovesBelowADialog(t *testing.T) {
 // Answers are held while a dialog is open. The sources answer, so the data below it does not count as old until they
 // fail.
 func TestDataBelowADialogIsOldOnlyIfItsSourceFails(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	poll := func() {
 		b.now = b.now.Add(20 * time.Second)
@@ -605,7 +583,6 @@ func TestDataBelowADialogIsOldOnlyIfItsSourceFails(t *testing.T) {
 
 // The palette lists the acts on the row first, and says why one does not apply.
 func TestThePaletteOffersTheActsOfTheRow(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 140, 40)
 	b.press("j", ":")
@@ -629,7 +606,6 @@ func TestThePaletteOffersTheActsOfTheRow(t *testing.T) {
 }
 
 func TestThePaletteSaysWhyNothingCanBeDone(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40, func(o *Options) { o.Acts, o.ReadOnly = &fakeActs{}, "it is a mirror" })
 	b.press("2", "j")
 	b.enter("pause")

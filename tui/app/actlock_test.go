@@ -58,14 +58,12 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 }
 
 func TestActingIsPossibleWhereTheSchemaIsOurs(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	require.Contains(t, b.View(), " RW ")
 	require.Contains(t, b.frame()[23], "A act")
 }
 
 func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	for _, view := range keymap.Scopes {
 		action, _ := keymap.BuiltIn.Lookup(view, "A")
@@ -100,7 +98,6 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 }
 
 func TestLettersThatArriveTogetherAreSeparateKeys(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("jAp")
@@ -116,7 +113,6 @@ func TestLettersThatArriveTogetherAreSeparateKeys(t *testing.T) {
 
 // A terminal sends Alt and a letter as Escape and the letter.
 func TestEscapeAndALetterThatArriveTogetherAreTwoKeys(t *testing.T) {
-	t.Parallel()
 	alt := func(letter rune) tea.KeyMsg {
 		return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{letter}, Alt: true}
 	}
@@ -135,7 +131,6 @@ func TestEscapeAndALetterThatArriveTogetherAreTwoKeys(t *testing.T) {
 }
 
 func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	source := sample()
 	for i := range source.dead.Ledger.Recent {
@@ -157,7 +152,6 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 }
 
 func TestAHiddenPlanCannotBeConfirmed(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -172,7 +166,6 @@ func TestAHiddenPlanCannotBeConfirmed(t *testing.T) {
 }
 
 func TestPastedTextConfirmsNothing(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -185,7 +178,6 @@ func TestPastedTextConfirmsNothing(t *testing.T) {
 }
 
 func TestTheLogJoinsThisSessionWithTheAudit(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	b.press("j", "A", "p", "tab")
 	b.typed("disk")
@@ -214,7 +206,6 @@ func TestTheLogJoinsThisSessionWithTheAudit(t *testing.T) {
 }
 
 func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
-	t.Parallel()
 	s := sample()
 	s.detail = waitingDetail(s.overview.Reading)
 	b := started(t, s, 80, 24)
@@ -228,7 +219,6 @@ func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
 }
 
 func TestWaitingForRunningActionsIsBounded(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{stuckRun: true}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -244,7 +234,6 @@ func TestWaitingForRunningActionsIsBounded(t *testing.T) {
 }
 
 func TestOtherKeysDoNothingWhileADialogIsOpen(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A", "p")
 	for _, key := range []string{"1", "?", "/", "A", "L", "s"} {
@@ -257,7 +246,6 @@ func TestOtherKeysDoNothingWhileADialogIsOpen(t *testing.T) {
 }
 
 func TestQuittingAsksWhileSomethingRuns(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A", "p")
 	b.hold("y")

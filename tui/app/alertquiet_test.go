@@ -9,7 +9,6 @@ import (
 
 // An acknowledged or muted row says so and stays. Mutes end, and a cleared alert has neither.
 func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("7", "i")
 	require.Contains(t, b.View(), "Acknowledged in this session")

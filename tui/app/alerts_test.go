@@ -17,7 +17,6 @@ import (
 
 // TestAlertsOpenTheirTargets: enter goes to the view, narrowed to the target.
 func TestAlertsOpenTheirTargets(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("7")
 	require.Equal(t, keymap.InAlerts, b.view)
@@ -32,7 +31,6 @@ func TestAlertsOpenTheirTargets(t *testing.T) {
 
 // TestAlertsSayWhenNoReplicaEvaluates: an empty list is no health while no replica evaluates.
 func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
-	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("7")
 	frame := b.View()
@@ -50,7 +48,6 @@ func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
 
 // Alerts of a replica replace the dashboard's own findings. Pending alerts come last.
 func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	alerts := sampleAlerts(source.overview.Reading)
 	overview := *source.overview
@@ -80,7 +77,6 @@ func onAlerts(t *testing.T, w, h int, change func(*fakeSource)) *bundle {
 
 // Alerts are filtered and sorted like all lists, also cleared ones.
 func TestAlertsAreFilteredAndSorted(t *testing.T) {
-	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
 	for text, want := range map[string]int{
 		"level:check": 3, "level:critical": 1, "target:core.http*": 1, "seen>1": 1, "age>5m": 1, "rule:topology.*": 2,
@@ -112,7 +108,6 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 
 // An alert names its cause in the other data, or explains its rule.
 func TestAlertsNameTheirCauses(t *testing.T) {
-	t.Parallel()
 	b := onAlerts(t, 140, 40, func(s *fakeSource) {
 		for i := range s.dead.Ledger.Recent {
 			l := &s.dead.Ledger.Recent[i]
@@ -134,7 +129,6 @@ func TestAlertsNameTheirCauses(t *testing.T) {
 
 // TestAlertsAreRelatedToTheirTargets: o and a letter, of a check too.
 func TestAlertsAreRelatedToTheirTargets(t *testing.T) {
-	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
 	b.press("j", "o", "x")
 	require.Equal(t, keymap.InExecutions, b.view)
@@ -153,7 +147,6 @@ func TestAlertsAreRelatedToTheirTargets(t *testing.T) {
 // TestAlertsShowHowTheirValuesGo: a trend begins with the first poll, whichever view
 // is open.
 func TestAlertsShowHowTheirValuesGo(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	overview := *source.overview
 	overview.Alerts = sampleAlerts(source.overview.Reading)
@@ -176,7 +169,6 @@ func TestAlertsShowHowTheirValuesGo(t *testing.T) {
 // TestTrendsOfAlertsBeginBeforeTheDashboard: how a silence grew is known without having
 // seen it, and how long a queue's head waited from the rows of the database.
 func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	one := *source.alerts
 	one.Open = []alerting.Alert{
@@ -241,7 +233,6 @@ func dead() *fakeSource {
 // TestWithoutAReplicaAllViewsSayTheSame: the header, the overview and the alerts, live
 // and in a snapshot.
 func TestWithoutAReplicaAllViewsSayTheSame(t *testing.T) {
-	t.Parallel()
 	b := started(t, dead(), 140, 40)
 	for _, view := range []string{"1", "7"} {
 		b.press(view)
@@ -325,7 +316,6 @@ func TestTheFirstFrameSaysThatItStillReads(t *testing.T) {
 
 // TestConsequencesOfABrokerOutageAreFolded, and not counted.
 func TestConsequencesOfABrokerOutageAreFolded(t *testing.T) {
-	t.Parallel()
 	source := calm()
 	for i := range source.overview.Replicas.List {
 		source.overview.Replicas.List[i].State = "disconnected"
@@ -368,7 +358,6 @@ func TestConsequencesOfABrokerOutageAreFolded(t *testing.T) {
 
 // TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame, muted ones by themselves.
 func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
-	t.Parallel()
 	source := calm()
 	source.overview.Flows = &monitor.Flows{Failed: monitor.Count{Value: 2}, Window: 15 * time.Minute}
 	for i := range 6 {

@@ -12,7 +12,6 @@ import (
 )
 
 func TestBookmarksOpenAViewAsItWasArranged(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) {
 		o.Bookmarks = []settings.Bookmark{
 			{
@@ -47,7 +46,6 @@ func TestBookmarksOpenAViewAsItWasArranged(t *testing.T) {
 }
 
 func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
-	t.Parallel()
 	var saved []settings.Bookmark
 	b := started(t, sample(), 100, 30, func(o *Options) {
 		o.SaveBookmark = func(b settings.Bookmark) error {

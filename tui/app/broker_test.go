@@ -17,7 +17,6 @@ import (
 
 // Each queue has its effective settings and its worker; a queue whose worker has no row is marked.
 func TestTheBrokerNamesTheOwnersOfQueues(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 160, 40)
 	b.press("9")
 	require.Equal(t, keymap.InBroker, b.view)
@@ -34,7 +33,6 @@ func TestTheBrokerNamesTheOwnersOfQueues(t *testing.T) {
 
 // TestUncountedMessagesAreNotZero: a queue that is new has no numbers yet.
 func TestUncountedMessagesAreNotZero(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("9", "/")
 	b.typed("worker.3.")
@@ -47,7 +45,6 @@ func TestUncountedMessagesAreNotZero(t *testing.T) {
 
 // Old data of a broker that is down stays, marked. Data that was never read has no numbers.
 func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	b := started(t, source, 140, 40)
 	b.press("9")
@@ -79,7 +76,6 @@ func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 
 // TestTheBrokerNarrowsSortsAndLeadsOn: problems only, filter, sort and enter.
 func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("9")
 	list := b.screens[keymap.InBroker].(interface { //nolint:forcetypeassert,errcheck // a test
@@ -157,7 +153,6 @@ func TestTheBrokerIsFilteredInTheLanguageOfAllLists(t *testing.T) {
 
 // TestTheChecksAreMadeEveryHalfMinute, not with every poll.
 func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("9")
 	require.Equal(t, 3, b.env.Data.Checks.Count(monitor.CheckProblem))
@@ -166,7 +161,6 @@ func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
 
 // Workers read notices of packs only while they run, so these queues are no problem without a consumer.
 func TestQueuesOfPackNoticesNeedNoConsumer(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	for _, id := range []int64{1, 2, 7} {
 		source.broker.Queues = append([]monitor.BrokerQueue{{

@@ -22,8 +22,8 @@ func cpuTime(t *testing.T) time.Duration {
 // The cost of a poll is linear in the listed dead letters (5,000 take 5 ms on an idle machine); a frame costs the same
 // for many as for few. Neither reads a body. It is not parallel because it measures processor time.
 func TestTheLedgerCostsLittle(t *testing.T) {
-	few, half, many := started(t, longLedger(500), 140, 40), started(t, longLedger(3_000), 140, 40),
-		started(t, longLedger(6_000), 140, 40)
+	few, half, many := polled(t, longLedger(500), 140, 40), polled(t, longLedger(3_000), 140, 40),
+		polled(t, longLedger(6_000), 140, 40)
 	for _, b := range []*bundle{few, half, many} {
 		b.press("5")
 		for range 80 {

@@ -54,7 +54,6 @@ func TestAFrameCostsTheSameForManyRows(t *testing.T) {
 
 // TestAKeyIsAnsweredWhileEveryPollIsStuck runs no command: every key changes the frame without a read.
 func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	for _, step := range []struct{ key, shows string }{
 		{"2", "[2 Queues]"},
@@ -120,7 +119,6 @@ func TestTheFirstFrameShowsThatBothServersAreDown(t *testing.T) {
 
 // TestTwoDashboardsShareNothing sorts and filters the answers of one; another with the same answers does not change.
 func TestTwoDashboardsShareNothing(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	one, other := started(t, source, 140, 40), started(t, source, 140, 40)
 	one.press("2")
@@ -146,7 +144,7 @@ func BenchmarkFirstFrame(b *testing.B) {
 	for name, source := range map[string]*fakeSource{"up": sample(), "down": down} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_ = started(t, source, 140, 40).View()
+				_ = polled(t, source, 140, 40).View()
 			}
 		})
 	}

@@ -15,7 +15,6 @@ import (
 
 // The cause of an error stands before its text, where a narrow line is cut.
 func TestTheCauseComesFirst(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedBroker: fmt.Errorf("read the broker: %w",
 		&broker.ManagementError{
@@ -46,7 +45,6 @@ func TestTheCauseComesFirst(t *testing.T) {
 
 // A small window shows only the part NEEDS ATTENTION of the overview, with its cursor.
 func TestASmallOverviewShowsTheFindings(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	require.Regexp(t, `queued 1.204  running 39`, b.frame()[3])
 	require.Contains(t, b.frame()[4], "NEEDS ATTENTION")

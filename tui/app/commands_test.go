@@ -22,7 +22,6 @@ func (b *bundle) enter(line string) {
 }
 
 func TestCommandsOpenViews(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	for _, view := range Views {
 		b.enter(string(view))
@@ -39,7 +38,6 @@ func TestCommandsOpenViews(t *testing.T) {
 }
 
 func TestCommandsOpenThings(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2")
 	b.enter("q core.http_request")
@@ -63,7 +61,6 @@ func TestCommandsOpenThings(t *testing.T) {
 }
 
 func TestCommandsSetTheDashboard(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := started(t, sample(), 100, 24, func(o *Options) { o.Acts = acts })
 	b.enter("set poll 5s")
@@ -91,7 +88,6 @@ func TestCommandsSetTheDashboard(t *testing.T) {
 }
 
 func TestSinceIsATermOfTheFilter(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.enter("since 24h")
 	require.Equal(t, keymap.InExecutions, b.view)
@@ -107,7 +103,6 @@ func TestSinceIsATermOfTheFilter(t *testing.T) {
 }
 
 func TestThePaletteListsItsCommands(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", ":")
 	require.Contains(t, b.View(), ":overview")
@@ -122,7 +117,6 @@ func TestThePaletteListsItsCommands(t *testing.T) {
 }
 
 func TestContextsAreTurnedToWhereThereAreSome(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.enter("ctx staging")
 	require.Contains(t, b.View(), "no command :ctx")
@@ -143,7 +137,6 @@ func TestContextsAreTurnedToWhereThereAreSome(t *testing.T) {
 }
 
 func TestHistoryLeadsBackAndForth(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.press("2", "j", "j")
 	row := b.table().Key()
@@ -177,7 +170,6 @@ func TestHistoryLeadsBackAndForth(t *testing.T) {
 }
 
 func TestEscReturnsToTheViewBefore(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.press("3")
 	b.enter("e 884301")
@@ -191,7 +183,6 @@ func TestEscReturnsToTheViewBefore(t *testing.T) {
 }
 
 func TestTheTitleNamesTheWay(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.press("2")
 	require.Contains(t, b.frame()[2], "─ Queues ")

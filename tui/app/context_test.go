@@ -13,13 +13,11 @@ import (
 )
 
 func TestAProtectedInstallationIsMarkedWithoutColours(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24, func(o *Options) { o.Protected, o.Colour = true, "red" })
 	require.Contains(t, b.frame()[0], "ATTUNE prod-eu! RO")
 }
 
 func TestTheNameOfAnInstallationHasItsColour(t *testing.T) {
-	t.Parallel()
 	coloured := func(o *Options) { o.Colour, o.Theme = "red", theme.Options{Name: "dark"} }
 	require.Contains(t, started(t, sample(), 80, 24, coloured).frame()[0], "\x1b[1;91mprod-eu\x1b[0m")
 }
@@ -59,7 +57,6 @@ func twoInstallations(t *testing.T, acts *fakeActs) (b *bundle, other *elsewhere
 }
 
 func TestTurningToAnotherContextBeginsWithNothing(t *testing.T) {
-	t.Parallel()
 	b, other, closed := twoInstallations(t, &fakeActs{})
 	b.press("2", "/", "e", "t", "l", "enter", "p")
 	require.Contains(t, b.View(), "etl.load")
@@ -80,7 +77,6 @@ func TestTurningToAnotherContextBeginsWithNothing(t *testing.T) {
 }
 
 func TestTheDetailOfARowThatIsNotElsewhereIsLeft(t *testing.T) {
-	t.Parallel()
 	b, _, _ := twoInstallations(t, &fakeActs{})
 	b.press("3", "enter")
 	require.Equal(t, keymap.InExecution, b.view)
@@ -90,7 +86,6 @@ func TestTheDetailOfARowThatIsNotElsewhereIsLeft(t *testing.T) {
 }
 
 func TestAnswersOfTheInstallationThatWasLeftAreDropped(t *testing.T) {
-	t.Parallel()
 	b, _, _ := twoInstallations(t, &fakeActs{})
 	b.press("2")
 	late := b.restart(screen.FeedQueues)
@@ -100,7 +95,6 @@ func TestAnswersOfTheInstallationThatWasLeftAreDropped(t *testing.T) {
 }
 
 func TestAContextThatIsDownCanBeTurnedToAndLeft(t *testing.T) {
-	t.Parallel()
 	b, other, closed := twoInstallations(t, &fakeActs{})
 	down := errors.New("dial tcp 10.0.0.1:5432: connection refused")
 	other.source.fail = map[screen.Feed]error{}
@@ -119,7 +113,6 @@ func TestAContextThatIsDownCanBeTurnedToAndLeft(t *testing.T) {
 }
 
 func TestAContextThatCannotBePreparedChangesNothing(t *testing.T) {
-	t.Parallel()
 	b, other, closed := twoInstallations(t, &fakeActs{})
 	other.err = errors.New("tui.yaml:4: database_url: the environment variable DB is not set")
 	b.run(b.switchTo("staging"))
@@ -139,7 +132,6 @@ func TestAContextThatCannotBePreparedChangesNothing(t *testing.T) {
 }
 
 func TestTheLastWishCountsAndTheOthersAreClosed(t *testing.T) {
-	t.Parallel()
 	b, other, closed := twoInstallations(t, &fakeActs{})
 	first, second := b.switchTo("staging"), b.switchTo("staging")
 	b.run(second)
@@ -150,7 +142,6 @@ func TestTheLastWishCountsAndTheOthersAreClosed(t *testing.T) {
 }
 
 func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{stuckRun: true}
 	b, _, closed := twoInstallations(t, acts)
 	b.press("2", "j", "A", "p")
@@ -178,7 +169,6 @@ func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
 }
 
 func TestWhereItIsProtectedItsNameIsTypedToAct(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24, func(o *Options) { o.Protected = true })
 	b.press("j", "A", "p")

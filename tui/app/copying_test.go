@@ -51,7 +51,6 @@ func carrying(t *testing.T, source *fakeSource, change ...func(*Options)) (*bund
 }
 
 func TestARowIsCopiedInEveryForm(t *testing.T) {
-	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.press("3", "j")
 	for key, want := range map[string]string{
@@ -82,7 +81,6 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 }
 
 func TestACopyIsOfTheRowThatTheMenuWasOpenedFor(t *testing.T) {
-	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.press("3", "y")
 	b.source.list = b.source.list[3:]
@@ -92,7 +90,6 @@ func TestACopyIsOfTheRowThatTheMenuWasOpenedFor(t *testing.T) {
 }
 
 func TestMarkedRowsAreCopiedTogether(t *testing.T) {
-	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.press("3", " ", " ", "y")
 	require.Contains(t, b.View(), "copy 2 marked")
@@ -138,7 +135,6 @@ func read(t *testing.T, path string) string {
 }
 
 func TestThePlaceInADocumentIsCopied(t *testing.T) {
-	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.open(keymap.InExecution)
 	b.press("/")
@@ -154,7 +150,6 @@ func TestThePlaceInADocumentIsCopied(t *testing.T) {
 }
 
 func TestARefusedCopyNamesItsReason(t *testing.T) {
-	t.Parallel()
 	b, c, _ := carrying(t, sample(), func(o *Options) { o.Origin = Origin{} })
 	b.press("9", "y", "s")
 	require.Contains(t, b.View(), "it is no row of the database")
@@ -175,7 +170,6 @@ func TestARefusedCopyNamesItsReason(t *testing.T) {
 }
 
 func TestAnExportHoldsAllThatTheFilterMatches(t *testing.T) {
-	t.Parallel()
 	source := huge(0)
 	for id := int64(5_000); id > 0; id-- {
 		source.list = append(source.list,
@@ -265,7 +259,6 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 
 // All recorded acts are exported, also ones that the log has not loaded.
 func TestTheLogIsExportedCompletely(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil
@@ -282,7 +275,6 @@ func TestTheLogIsExportedCompletely(t *testing.T) {
 }
 
 func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
-	t.Parallel()
 	b, _, folder := carrying(t, sample())
 	b.press("3")
 	_, cmd := b.Update(keyMsg("e"))
@@ -299,7 +291,6 @@ func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
 }
 
 func TestAFailedExportKeepsItsRows(t *testing.T) {
-	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	h := &export.Set{Name: "x", Values: []any{1, 2}, Rest: export.Executions(b.source, monitor.ExecutionFilter{}, nil)}
@@ -322,7 +313,6 @@ func TestAFailedExportKeepsItsRows(t *testing.T) {
 }
 
 func TestExportNamesItsFileAndWritesOverNothing(t *testing.T) {
-	t.Parallel()
 	b, _, folder := carrying(t, sample())
 	path := filepath.Join(filepath.Dir(folder), "mine.csv")
 	b.press("2", ":")
@@ -380,7 +370,6 @@ func TestTheMenusOfTakingOutFitEveryWindow(t *testing.T) {
 }
 
 func TestMarksThatAreNotListedAreTakenOutToo(t *testing.T) {
-	t.Parallel()
 	b, c, folder := carrying(t, huge(1_200))
 	b.press("3", "*")
 	n := b.table().Marks()

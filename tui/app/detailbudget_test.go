@@ -59,7 +59,7 @@ func fieldsOf(n int) string {
 // grown has a view show a small thing or a large one, in colour.
 func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 	t.Helper()
-	b := started(t, sample(), 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+	b := polled(t, sample(), 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 	b.open(view)
 	data := b.env.Data
 	switch view {

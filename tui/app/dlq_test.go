@@ -24,7 +24,6 @@ func onDeadLetters(t *testing.T, acts *deadLetterActs) *bundle {
 }
 
 func TestMessagesAreTakenByKey(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	b := onDeadLetters(t, acts)
 	b.press("S")
@@ -45,7 +44,6 @@ func TestMessagesAreTakenByKey(t *testing.T) {
 
 // TestAnEmptyLedgerIsFilledByKey: actions on the broker's queue need no row.
 func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.dead.Ledger.Recent, source.dead.Queue.Ready = nil, 12
 	b := started(t, source, 100, 30, func(o *Options) { o.Acts = &deadLetterActs{} })
@@ -59,7 +57,6 @@ func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
 
 // Without a ledger the dashboard only reads, and names the remedy.
 func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.dead.Ledger = nil
 	source.audit = &monitor.Audit{Reading: source.overview.Reading}
@@ -74,7 +71,6 @@ func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 }
 
 func TestAMarkOnAGroupMarksItsDeadLetters(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	b := onDeadLetters(t, acts)
 	b.press("a")
@@ -100,7 +96,6 @@ func TestAMarkOnAGroupMarksItsDeadLetters(t *testing.T) {
 }
 
 func TestMarkedDeadLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	b := onDeadLetters(t, acts)
 	b.press(" ", " ", "R")
@@ -113,7 +108,6 @@ func TestMarkedDeadLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
 }
 
 func TestDeadLettersAreFiltered(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("/")
 	b.press("verdict:decided", "enter")
@@ -125,7 +119,6 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 }
 
 func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	for text, want := range map[string]int{
 		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2,
@@ -148,7 +141,6 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 
 // List, groups and marks say which dead letters would end here again, and of which that is unknown.
 func TestDeadLettersThatWouldEndHereAgainAreNotGreen(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	list := source.dead.Ledger.Recent
 	again := list[0]
@@ -191,7 +183,6 @@ func TestMarksHideNoReason(t *testing.T) {
 }
 
 func TestDeadLettersAreSorted(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	first := func() string { return b.deadLetters.Key(0) }
 	require.Contains(t, b.View(), "waiting first")
@@ -207,7 +198,6 @@ func TestDeadLettersAreSorted(t *testing.T) {
 }
 
 func TestOnlyDeadLettersThatNeedAnOperator(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("z")
 	require.Equal(t, 2, b.deadLetters.Len(), "the ones that wait for an operator")
@@ -217,7 +207,6 @@ func TestOnlyDeadLettersThatNeedAnOperator(t *testing.T) {
 }
 
 func TestADeadLetterIsShownBesideItsRow(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("j", "j", "enter")
 	require.Equal(t, keymap.InDeadLetter, b.view)
@@ -284,7 +273,6 @@ func TestDeadLettersFitEverywhere(t *testing.T) {
 // TestASmallTerminalShowsDeadLettersFirst: the list has all the room that there is,
 // below it stands what R would do, and tab brings the groups, which can be marked.
 func TestASmallTerminalShowsDeadLettersFirst(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.press("5")
 	require.Contains(t, b.View(), " 1d03h expired ", "the last of the dead letters")
@@ -301,7 +289,6 @@ func TestASmallTerminalShowsDeadLettersFirst(t *testing.T) {
 }
 
 func TestGroupsAreMarkedInEightyColumns(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("5", "tab", "j", " ")
 	require.Contains(t, b.View(), "space marks a whole group")
@@ -310,7 +297,6 @@ func TestGroupsAreMarkedInEightyColumns(t *testing.T) {
 
 // TestTheReceiptOfADiscardIsUndoneAsAWhole: the cursor is on one of the discarded rows, or on an older one.
 func TestTheReceiptOfADiscardIsUndoneAsAWhole(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	b := onDeadLetters(t, acts)
 	undone := func() []act.Target {

@@ -13,7 +13,6 @@ import (
 // TestAnEmptyViewSaysHowItIsFilled: what would be there, and the command or the page that
 // leads to it, also in 80 columns.
 func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	reading := source.overview.Reading
 	source.overview = &alerting.Overview{
@@ -49,7 +48,6 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 
 // TestAnEmptyViewNamesBothReasons: with a filter and z together, a list never says that there is no such row at all.
 func TestAnEmptyViewNamesBothReasons(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	for key, what := range map[string]string{
 		"2": "queue", "4": "worker", "5": "dead letter", "7": "alert", "9": "queue",

@@ -22,7 +22,6 @@ func unwell() *fakeSource {
 
 // The overview names the problem of a replica among its findings, and in the list with the unwell one first.
 func TestTheOverviewSaysWhatIsWrongWithAReplica(t *testing.T) {
-	t.Parallel()
 	narrow := started(t, unwell(), 80, 24).frame()
 	require.Regexp(t, `^ ENGINE  1/2  ■ c77b9d20 silent for 41s\s*$`, narrow[4])
 	require.Contains(t, narrow[5], "QUEUES", "nothing is pushed down")
@@ -55,7 +54,6 @@ func TestReplicasTakeOnlyRoomThatIsLeft(t *testing.T) {
 
 // TestASuspectedWorkerIsNotShownAsWell: it beats, and the engine gives it nothing.
 func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
-	t.Parallel()
 	s := sample()
 	w := &s.workers.List[3]
 	w.SuspectSince, w.SuspectReason = ago(2*time.Minute), "its queue is gone"
@@ -72,7 +70,6 @@ func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
 }
 
 func TestTheSnapshotHasTheReplicas(t *testing.T) {
-	t.Parallel()
 	b := started(t, unwell(), 80, 24)
 	raw, err := (&Snapshot{model: b.Model}).JSON()
 	require.NoError(t, err)

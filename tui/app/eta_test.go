@@ -13,7 +13,6 @@ import (
 // TestAQueueAtWorkIsNotExpectedToLastForEver: while none of its executions has ended, how
 // long it needs is not known; of a paused queue it is.
 func TestAQueueAtWorkIsNotExpectedToLastForEver(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 160, 40)
 	b.press("2")
 	require.Contains(t, b.View(), "ETA")
@@ -31,7 +30,6 @@ func TestAQueueAtWorkIsNotExpectedToLastForEver(t *testing.T) {
 
 // The list shows the forecast of the page of the queue; a paused queue has none.
 func TestAPausedQueueNeverDrains(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	for i := range source.queues.List {
 		source.queues.List[i].Empties = &monitor.Expected{At: new(frozen.Add(95 * time.Minute))}

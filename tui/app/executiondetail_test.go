@@ -30,7 +30,6 @@ func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f 
 func alone(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Attempts = f.Attempts[:1] }
 
 func TestThePageOfAnExecutionShowsTheStateOfARetry(t *testing.T) {
-	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
 		"REQUEUE CHECK", "✓ it ended as failed", "✗ it has been repeated already",
@@ -55,7 +54,6 @@ func TestThePageOfAnExecutionShowsTheStateOfARetry(t *testing.T) {
 }
 
 func TestRRetriesTheShownExecution(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := detailed(t, 140, 40, alone, func(o *Options) { o.Acts = acts })
 	b.press("R")
@@ -65,7 +63,6 @@ func TestRRetriesTheShownExecution(t *testing.T) {
 }
 
 func TestThePageOfAnExecutionShowsItsOperations(t *testing.T) {
-	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	require.Contains(t, b.View(), "02:18:04 bob@desk cancel execution 884309: failed")
 	require.Contains(t, b.View(), "02:17:04 ada@here requeue dead letter 71")
@@ -74,7 +71,6 @@ func TestThePageOfAnExecutionShowsItsOperations(t *testing.T) {
 }
 
 func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
-	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
 		"├ 884101 split", "  └ 884102 etl.part", "▶├ 884301 fetch[3]",
@@ -139,7 +135,6 @@ func TestTheTimelineNamesTheRequesterAndTheCause(t *testing.T) {
 
 // TestALowTerminalHasTheTimelineOrASection, and tab brings every section.
 func TestALowTerminalHasTheTimelineOrASection(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.press("3", "enter")
 	require.Contains(t, b.View(), "TIMELINE")

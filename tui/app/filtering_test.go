@@ -22,7 +22,6 @@ func (b *bundle) types(text string) {
 }
 
 func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2", "/")
 	b.types("group:tenant=acme")
@@ -41,7 +40,6 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 
 // While a filter is typed, the line of keys has those of the input line.
 func TestTheKeysOfAnInputLineAreShown(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	keys := func() string {
 		lines := strings.Split(strings.TrimRight(b.View(), "\n"), "\n")
@@ -59,7 +57,6 @@ func TestTheKeysOfAnInputLineAreShown(t *testing.T) {
 }
 
 func TestABadTermIsPaintedWhereItIs(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 	b.press("3", "/")
 	b.types("http status:broken x")
@@ -79,7 +76,6 @@ func TestABadTermIsPaintedWhereItIs(t *testing.T) {
 }
 
 func TestTabCompletes(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("3", "/")
 	b.types("st")
@@ -127,7 +123,6 @@ func TestTheInputLineFitsWhateverIsTyped(t *testing.T) {
 // Names are completed from the database: they are read once when an input line opens, not for every key, and again
 // after a minute.
 func TestCompletionKnowsNamesThatNoRowHas(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.queues.List[0].ActionRef = "pack.rarely_run"
 	b := started(t, source, 140, 40)

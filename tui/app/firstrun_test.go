@@ -54,7 +54,6 @@ func TestWithoutAnAnswerTheAddressesAndTheRemedyAreShown(t *testing.T) {
 }
 
 func TestWhereServersAreNamedTheyAreNotExplained(t *testing.T) {
-	t.Parallel()
 	b := started(t, silent(), 80, 24, func(o *Options) {
 		o.Origin = Origin{Database: "postgresql://db.prod/attune", NamedBy: "--context, tui.yaml:3"}
 	})
@@ -69,7 +68,6 @@ func TestWhereServersAreNamedTheyAreNotExplained(t *testing.T) {
 }
 
 func TestTwoClicksOpenARow(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2")
 	b.View() // the mouse needs drawn rows
@@ -88,7 +86,6 @@ func TestTwoClicksOpenARow(t *testing.T) {
 }
 
 func TestTheWheelScrollsTheHelp(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.press("?")
 	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelDown})
@@ -100,7 +97,6 @@ func TestTheWheelScrollsTheHelp(t *testing.T) {
 
 // A dashboard that is started with its servers connects for a while before it calls them down.
 func TestServersMayTakeAWhileToStart(t *testing.T) {
-	t.Parallel()
 	source := silent()
 	starting := fmt.Errorf("overview: %w", syscall.ECONNREFUSED)
 	for feed := range source.fail {

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -442,8 +443,15 @@ func keyMsg(k string) tea.KeyMsg {
 	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
 }
 
-// started is a model of a size that has polled once.
+// started is a model of a size that has polled once, in a parallel test.
 func started(t *testing.T, source *fakeSource, w, h int, change ...func(*Options)) *bundle {
+	t.Helper()
+	testkit.Parallel(t)
+	return polled(t, source, w, h, change...)
+}
+
+// polled is started in a test that measures, or is none.
+func polled(t *testing.T, source *fakeSource, w, h int, change ...func(*Options)) *bundle {
 	t.Helper()
 	b := setup(t, source, change...)
 	b.send(sized(w, h))

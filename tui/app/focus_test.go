@@ -70,7 +70,6 @@ func TestOneListHasTheFocus(t *testing.T) {
 
 // The title rule of the list with the focus has the colour of the accent.
 func TestTheTitleRuleShowsTheFocus(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40, func(o *Options) {
 		o.Theme = theme.Options{Name: "dark", Profile: termenv.ANSI256}
 	})

@@ -270,7 +270,6 @@ func TestTextFromRowsIsInert(t *testing.T) {
 }
 
 func TestSecretsAreMasked(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InExecution)
 	require.NotContains(t, b.View(), "Bearer abc")
@@ -291,7 +290,6 @@ func TestASCIIDrawsNothingElse(t *testing.T) {
 }
 
 func TestMeaningSurvivesWithoutColour(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) { o.Theme = theme.Options{NoColor: true} })
 	b.press("2", "j")
 	view := b.View()
@@ -305,7 +303,7 @@ func BenchmarkView(b *testing.B) {
 	t := &testing.T{}
 	for _, view := range []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers} {
 		b.Run(string(view), func(b *testing.B) {
-			m := started(t, huge(100_000), 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+			m := polled(t, huge(100_000), 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 			if view == keymap.InExecutions {
 				m.press("3")
 				for len(m.source.list) > 0 && m.executions.Len() < 9_000 {

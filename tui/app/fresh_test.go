@@ -87,7 +87,6 @@ func TestNoScreenShowsAnOldReadingAsPresent(t *testing.T) {
 // TestASlowReadingIsOldFromItsBegin: a read of twelve seconds says nothing about the last twelve, and the longer
 // interval of a slow source is no excuse.
 func TestASlowReadingIsOldFromItsBegin(t *testing.T) {
-	t.Parallel()
 	b := reopen(t, keymap.InQueues, 80, 24)
 	b.send(snapMsg{
 		feed: screen.FeedQueues, gen: b.chain(screen.FeedQueues).gen, result: b.source.queues, took: 12 * time.Second,
@@ -189,7 +188,6 @@ func TestAMissingHalfIsNoAnswer(t *testing.T) {
 
 // TestADeadReplicaIsNeverGreen, however long it is dead; its loops do not tick.
 func TestADeadReplicaIsNeverGreen(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	all := *source.overview.Replicas
 	all.List, all.Well = slices.Clone(all.List), 1

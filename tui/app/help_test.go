@@ -27,7 +27,6 @@ func TestHelpNamesEveryKeyThatWorksHere(t *testing.T) {
 }
 
 func TestHelpIsSearched(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "?", "/")
 	b.press("r", "e", "q", "u")
@@ -45,7 +44,6 @@ func TestHelpIsSearched(t *testing.T) {
 }
 
 func TestHelpIsOpenedAtATopic(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3")
 	b.enter("help filter")
@@ -68,7 +66,6 @@ func TestHelpIsOpenedAtATopic(t *testing.T) {
 
 // Where nothing can be acted upon the keys that act are hidden, and the help says why.
 func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.ReadOnly = "the login viewer may not write here"

@@ -24,7 +24,6 @@ func hinted(t *testing.T, w, h int, ended func() error) *bundle {
 // TestEveryNumberedViewHasAHintInItsFirstMinute: three keys in one line above the keys,
 // in 80 columns, of keys that work there; the line is no line of the view.
 func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
-	t.Parallel()
 	b, without := hinted(t, 80, 24, nil), started(t, sample(), 80, 24)
 	for i, view := range Views {
 		key := string(rune('1' + i))
@@ -52,7 +51,6 @@ func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
 }
 
 func TestAHintNamesNoKeyThatIsLocked(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24,
 		func(o *Options) { o.Hints, o.ReadOnly = true, "as it was started with --read-only" })
 	b.press("8")
@@ -62,7 +60,6 @@ func TestAHintNamesNoKeyThatIsLocked(t *testing.T) {
 
 // TestHintsEndByTheirKeyOrAfterAMinute, which is remembered once; the key brings them back.
 func TestHintsEndByTheirKeyOrAfterAMinute(t *testing.T) {
-	t.Parallel()
 	ended := 0
 	remember := func() error { ended++; return nil }
 	b := hinted(t, 80, 24, remember)
@@ -82,7 +79,6 @@ func TestHintsEndByTheirKeyOrAfterAMinute(t *testing.T) {
 }
 
 func TestAnUrgentMessageReplacesAHint(t *testing.T) {
-	t.Parallel()
 	b := hinted(t, 80, 24, func() error { return errors.New("the disk is full") })
 	b.press("?")
 	require.NotContains(t, b.View(), "hides this")

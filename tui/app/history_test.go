@@ -18,7 +18,6 @@ import (
 
 // TestAQueueShowsTheExecutionUnderTheCursor beside its rows, where there is room.
 func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InQueue)
 	frame := b.View()
@@ -48,7 +47,6 @@ func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
 
 // G and gg read the ends of a queue. More is read when the cursor comes near an unloaded part.
 func TestTheEndOfAQueueIsReadByItself(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InQueue)
 	b.press("tab")
@@ -102,7 +100,6 @@ func TestAQueueIsForewarnedOfItsTimeouts(t *testing.T) {
 
 // A queue begins with the last hour of the database, which is read once.
 func TestAQueueBeginsWithTheLastHour(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	past := monitor.QueuePast{ID: 44}
 	for i := range 60 {
@@ -137,7 +134,6 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 
 // TestMinutesWithoutAnEngineAreGaps and no zeros, with the reason.
 func TestMinutesWithoutAnEngineAreGaps(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = samplePast(frozen)
 	queue, worker := monitor.QueuePast{ID: 44}, monitor.WorkerPast{ID: 7}
@@ -177,7 +173,6 @@ func TestMinutesWithoutAnEngineAreGaps(t *testing.T) {
 // TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers, once its own numbers are
 // there, and where it has room for them.
 func TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	require.Empty(t, b.source.pastIDs)
 	b = started(t, sample(), 140, 40)
@@ -191,7 +186,6 @@ func TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers(t *testing.T) {
 
 // TestHoldersShowProblemsOfTheirWorkers.
 func TestHoldersShowProblemsOfTheirWorkers(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	h := &source.queue.Holders.List[0]
 	h.Health, h.HeartbeatAge = monitor.WorkerStale, new(4*time.Minute+11*time.Second)
@@ -210,7 +204,6 @@ func TestHoldersShowProblemsOfTheirWorkers(t *testing.T) {
 
 // TestPointingPutsTheCursorIntoTheTableThatIsThere.
 func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InQueue)
 	point := func(text string) {
@@ -237,7 +230,6 @@ func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
 }
 
 func TestAnEmptyQueueHasAText(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.queue.Holders, source.queue.Active, source.queue.Queued, source.queue.Ages = &monitor.Holders{}, 0, 0, nil
 	source.line = &monitor.Line{Reading: source.line.Reading}
@@ -251,7 +243,6 @@ func TestAnEmptyQueueHasAText(t *testing.T) {
 
 // The preview of the selected queue is read less often than its view.
 func TestAWideListHasAPreviewOfTheSelectedQueue(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "j")
 	require.Zero(t, b.source.count(screen.FeedQueue), "there is no room for it")
@@ -274,7 +265,6 @@ func TestAWideListHasAPreviewOfTheSelectedQueue(t *testing.T) {
 
 // TestAWorkerIsOpened from the list, with its executions and changes.
 func TestAWorkerIsOpened(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("4", "j", "enter")
 	require.Equal(t, keymap.InWorker, b.view)
@@ -301,7 +291,6 @@ func TestAWorkerIsOpened(t *testing.T) {
 
 // TestTheWorkerUnderTheCursorIsReadWhereItIsShown.
 func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("4", "j")
 	require.Equal(t, []int64{7}, b.source.workerIDs, "a queue without a worker has nothing to read")
@@ -349,7 +338,6 @@ func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 
 // Slots begin with the last hour, and completed executions are counted.
 func TestSlotsBeginWithTheLastHour(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	past := monitor.WorkerPast{ID: 1}
 	for i := range 60 {
@@ -368,7 +356,6 @@ func TestSlotsBeginWithTheLastHour(t *testing.T) {
 
 // A queue that was opened before its list was read is named by its own reading.
 func TestTheTitleNamesAQueueThatNoListNames(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.enter("q core.http_request")
 	require.Equal(t, keymap.InQueue, b.view)

@@ -181,7 +181,7 @@ func FuzzKeys(f *testing.F) {
 			source = huge(int(seed % 300))
 		}
 		acts := &fakeActs{}
-		b := started(t, source, 80, 24, func(o *Options) { o.Acts = acts })
+		b := polled(t, source, 80, 24, func(o *Options) { o.Acts = acts })
 		for _, key := range keys[:min(len(keys), 200)] {
 			b.meddle(key)
 			requireFits(t, b, b.width, b.height)

@@ -55,7 +55,6 @@ func parts(key string) []string {
 }
 
 func TestViewsOpenByTheirNumbersAndTabs(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	for i, key := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
 		b.press(key)
@@ -67,7 +66,6 @@ func TestViewsOpenByTheirNumbersAndTabs(t *testing.T) {
 }
 
 func TestOpenAndBackFollowTheTrail(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3", "j", "enter")
 	require.Equal(t, keymap.InExecution, b.view)
@@ -79,7 +77,6 @@ func TestOpenAndBackFollowTheTrail(t *testing.T) {
 }
 
 func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "j", "enter")
 	require.Equal(t, keymap.InQueue, b.view)
@@ -103,7 +100,6 @@ func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
 }
 
 func TestEnterOnAFindingOpensItsView(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	found := b.env.Findings()
 	require.NotEmpty(t, found)
@@ -124,7 +120,6 @@ func TestEnterOnAFindingOpensItsView(t *testing.T) {
 
 // A finding without a view says so.
 func TestEnterOnAFindingWithoutAViewSaysSo(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.env.Data.Fresh(screen.FeedOverview).Err = errors.New("refused")
 	b.press("gg")
@@ -138,7 +133,6 @@ func TestEnterOnAFindingWithoutAViewSaysSo(t *testing.T) {
 }
 
 func TestQDoesNotQuitWhileTyping(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "/")
 	require.False(t, quits(t, b, "q"))
@@ -150,7 +144,6 @@ func TestQDoesNotQuitWhileTyping(t *testing.T) {
 }
 
 func TestFilterNarrowsAndEscClears(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "/", "e", "t", "l", "enter")
 	require.Equal(t, 2, b.queues.Len())
@@ -163,7 +156,6 @@ func TestFilterNarrowsAndEscClears(t *testing.T) {
 }
 
 func TestABadFilterIsNotApplied(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3", "/")
 	for _, r := range "statsu:failed" {
@@ -188,14 +180,12 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 }
 
 func TestPastedTextPressesNoKeys(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("2"), Paste: true})
 	require.Equal(t, keymap.InOverview, b.view)
 }
 
 func TestSortPickerAndReverse(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "s")
 	require.Contains(t, b.View(), "sort by  1 head  2 queued")
@@ -208,7 +198,6 @@ func TestSortPickerAndReverse(t *testing.T) {
 }
 
 func TestRowsDoNotMoveUnderTheCursor(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "s", "2", "j")
 	require.Equal(t, "43", b.queues.Key(1))
@@ -224,7 +213,6 @@ func TestRowsDoNotMoveUnderTheCursor(t *testing.T) {
 }
 
 func TestProblemsOnly(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "z")
 	for i := range b.queues.Len() {
@@ -237,7 +225,6 @@ func TestProblemsOnly(t *testing.T) {
 }
 
 func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {
-	t.Parallel()
 	b := started(t, huge(1000), 80, 24)
 	b.press("3")
 	require.Equal(t, 200, b.executions.Len())
@@ -258,7 +245,6 @@ func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {
 }
 
 func TestTooSmallSaysTheMinimum(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 59, 14)
 	require.Contains(t, b.View(), "needs 60×15")
 	b.send(sized(20, 5))
@@ -267,7 +253,6 @@ func TestTooSmallSaysTheMinimum(t *testing.T) {
 }
 
 func TestThemesChangeByKey(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 	b.press("t")
 	require.Equal(t, "light", b.env.Theme.Name())
@@ -410,7 +395,6 @@ func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
 
 // TestTheClockIsNotCut: in the smallest window the time loses its seconds, then its place, but is never cut.
 func TestTheClockIsNotCut(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.opts.Context = "127.0.0.1"
 	took := func(d time.Duration) {
@@ -431,7 +415,6 @@ func TestTheClockIsNotCut(t *testing.T) {
 // The line of keys names what the selected row can do: nothing that needs a row in an empty list, no retry of an
 // execution that runs.
 func TestTheLineOfKeysNamesWhatWorksNow(t *testing.T) {
-	t.Parallel()
 	acts := func(o *Options) { o.Acts = &fakeActs{} }
 	keys := func(b *bundle) string { return b.frame()[len(b.frame())-1] }
 	none := empty()

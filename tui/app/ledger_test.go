@@ -70,7 +70,6 @@ func (f *fakeSource) wanted() []string {
 // TestTheLedgerIsPaged: G loads one page after the other, first the waiting dead letters. Each
 // appears exactly once.
 func TestTheLedgerIsPaged(t *testing.T) {
-	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5")
 	require.Equal(t, monitor.LedgerRecent, b.deadLetters.Len())
@@ -88,7 +87,6 @@ func TestTheLedgerIsPaged(t *testing.T) {
 
 // Rows that polls no longer return stay in the list.
 func TestTheLedgerHasNoGapsWhenDeadLettersArrive(t *testing.T) {
-	t.Parallel()
 	b := started(t, longLedger(900), 140, 40)
 	b.press("5", "G", "G", "G", "G", "G", "G", "G")
 	for id := int64(901); id <= 1_150; id++ {
@@ -118,7 +116,6 @@ func TestTheLedgerHasNoGapsWhenDeadLettersArrive(t *testing.T) {
 
 // TestAFilterAsksTheLedger: the database applies the terms it has, the list the others.
 func TestAFilterAsksTheLedger(t *testing.T) {
-	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5", "/")
 	b.press("action:core.echo !reason:poison age<1h", "enter")
@@ -139,7 +136,6 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 
 // TestDecidedDeadLettersLeaveTheWaitingOnes: further down in the ledger too.
 func TestDecidedDeadLettersLeaveTheWaitingOnes(t *testing.T) {
-	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5", "z", "G", "G", "G", "G")
 	require.Equal(t, 500, b.deadLetters.Len())

@@ -10,7 +10,6 @@ import (
 )
 
 func TestNumberKeysReplaceTheViewAndQuitEndsAtAnyOfThem(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "j", "enter", "4", "3", "2")
 	b.press("esc")
@@ -25,7 +24,6 @@ func TestNumberKeysReplaceTheViewAndQuitEndsAtAnyOfThem(t *testing.T) {
 }
 
 func TestANumberKeyLeavesTheWayUp(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("4", "j", "o", "x")
 	require.Equal(t, keymap.InExecutions, b.view)
@@ -34,7 +32,6 @@ func TestANumberKeyLeavesTheWayUp(t *testing.T) {
 }
 
 func TestActionsAreAboutTheSelectedRowNotItsParent(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "enter")
 	require.Equal(t, keymap.InQueue, b.view)
@@ -54,7 +51,6 @@ func TestActionsAreAboutTheSelectedRowNotItsParent(t *testing.T) {
 }
 
 func TestTheTitleOfAFormNamesAllThatIsTouched(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A")

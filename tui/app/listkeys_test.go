@@ -24,7 +24,6 @@ func (b *bundle) filtered(text string) {
 }
 
 func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	require.NoError(t, b.executions.SetFilter(`reason:"a b" age<1h age>10m | try>2`))
 	b.enter("since 15m")
@@ -35,7 +34,6 @@ func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
 
 // The log is filtered like all lists, over its loaded part.
 func TestTheLogIsFiltered(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil
@@ -71,7 +69,6 @@ func TestTheLogIsFiltered(t *testing.T) {
 // TestOneOperationIsOneRowOfTheLog: 200 retries of one run are a row that unfolds, and what
 // others did before it is visible.
 func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil
@@ -117,7 +114,6 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 
 // esc clears a filter before it goes up; q goes up.
 func TestEscClearsTheFilterFirst(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("4", "j", "o", "x")
 	b.filtered("status:failed")
@@ -134,7 +130,6 @@ func TestEscClearsTheFilterFirst(t *testing.T) {
 
 // The rows of a queue and of a worker are searched.
 func TestRowsOfAQueueAreSearched(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InQueue)
 	b.press("tab")
@@ -199,7 +194,6 @@ func TestTheListIsLeftToItself(t *testing.T) {
 
 // u undoes from any view, and P is about the rows that the filter matches.
 func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
-	t.Parallel()
 	acts := &deadLetterActs{}
 	source := longLedger(900)
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
@@ -217,7 +211,6 @@ func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
 
 // TestAnOpenedViewIsSortedAgain: rows keep their places after a key in their list, not after the key that opens it.
 func TestAnOpenedViewIsSortedAgain(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2")
 	require.Equal(t, "47", b.queues.Key(0), "the longest head")
@@ -248,7 +241,6 @@ func TestAnOpenedViewIsSortedAgain(t *testing.T) {
 // TestTheOldestQuestionStaysUnderAnUnmovedCursor: when the first question is answered, the cursor is on the next one
 // that waits, not on the answered one further down.
 func TestTheOldestQuestionStaysUnderAnUnmovedCursor(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("8")
 	first, second := b.inquiries.Key(0), b.inquiries.Key(1)

@@ -15,7 +15,6 @@ import (
 )
 
 func TestTheStarMarksEverythingThatMatches(t *testing.T) {
-	t.Parallel()
 	b := started(t, huge(3_500), 100, 30)
 	b.press("3", "*")
 	table := b.executions.Table()
@@ -36,7 +35,6 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 
 // The star also marks rows that were not loaded, in every list that is read by pages.
 func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
-	t.Parallel()
 	source := longFlows()
 	b := started(t, source, 140, 40)
 	b.press("6", "*")
@@ -59,7 +57,6 @@ func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 }
 
 func TestTheStarMarksAtMostTheTargetsOfOnePlan(t *testing.T) {
-	t.Parallel()
 	b := started(t, huge(act.MaxTargets+1), 100, 30)
 	b.press("3", "*")
 	require.Equal(t, act.MaxTargets, b.executions.Table().Marks())
@@ -106,7 +103,6 @@ func TestRowsReadForMarkingBelongToTheirList(t *testing.T) {
 
 // The foot says how many match, once for each question and not with every poll.
 func TestTheFootSaysHowManyMatch(t *testing.T) {
-	t.Parallel()
 	b := started(t, huge(6_204), 100, 30)
 	b.press("3")
 	require.Contains(t, b.View(), " 200 of 6\u2009204 loaded, more below")
@@ -132,7 +128,6 @@ func TestTheFootSaysHowManyMatch(t *testing.T) {
 }
 
 func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
-	t.Parallel()
 	b := started(t, huge(1_000), 100, 30)
 	b.press("3", "s", "2")
 	require.True(t, b.source.filters[len(b.source.filters)-1].Oldest)
@@ -157,7 +152,6 @@ func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
 }
 
 func TestOlderOperationsAreReadPageByPage(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	audit := *source.audit
 	audit.List = nil

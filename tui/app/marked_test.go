@@ -29,7 +29,6 @@ func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 }
 
 func TestReachedRowsAreUnmarked(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("3", " ", " ", " ")
 	menu, ok := b.executions.Acts()
@@ -42,7 +41,6 @@ func TestReachedRowsAreUnmarked(t *testing.T) {
 }
 
 func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 100, 30)
 	b.press("8", "*", "A")
@@ -55,7 +53,6 @@ func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
 }
 
 func TestWorkflowsAreMarkedInTheirListOnly(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("6", "tab", " ")
 	require.Contains(t, b.messages(), "Workflows are marked in their list")

@@ -31,7 +31,6 @@ func TestRowsAreMarkedByKey(t *testing.T) {
 }
 
 func TestMarksStayOnTheirRowsAndNameThoseThatLeft(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2", " ", "j", "j", "V")
 	require.Equal(t, "4 marked", b.messages())
@@ -68,7 +67,6 @@ func TestTheFullTextsOfARowAreShown(t *testing.T) {
 }
 
 func TestColumnsAreChosenInADialog(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("2", "c", "j", "j")
 	require.Equal(t, keymap.InColumns, b.stage())
@@ -83,7 +81,6 @@ func TestColumnsAreChosenInADialog(t *testing.T) {
 }
 
 func TestColumnsThatDoNotFitAreReached(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3")
 	require.NotContains(t, b.View(), "PARENT")

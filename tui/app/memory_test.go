@@ -15,7 +15,7 @@ import (
 // TestPollsKeepTheirMemory polls while queues, workers and executions come and go. The heap does not grow with the
 // number of polls. It is not parallel because it measures the heap.
 func TestPollsKeepTheirMemory(t *testing.T) {
-	b := started(t, sample(), 140, 40)
+	b := polled(t, sample(), 140, 40)
 	views := keymap.Scopes
 	poll := 0
 	several := func() uint64 {

@@ -14,7 +14,6 @@ import (
 
 // The cause stands at the end of an error, which must not be cut.
 func TestWithoutDataTheCauseIsShownInFull(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{
 		screen.FeedBroker: errors.New(
@@ -27,7 +26,6 @@ func TestWithoutDataTheCauseIsShownInFull(t *testing.T) {
 
 // Unread data has no number, and the cause of an outage of the broker is named.
 func TestDeadLettersWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedDeadLetters: errors.New("away")}
 	b := started(t, source, 100, 30)

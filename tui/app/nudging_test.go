@@ -22,7 +22,6 @@ func (b *bundle) nudge() {
 
 // A change brings the next poll of executions forward, and no poll is doubled by it.
 func TestANudgeBringsThePollForward(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3")
 	old := b.chain(screen.FeedExecutions).gen
@@ -48,7 +47,6 @@ func TestANudgeBringsThePollForward(t *testing.T) {
 }
 
 func TestNothingIsNudgedThatIsFrozenHiddenFailedOrLeft(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.now = b.now.Add(time.Second)
 	b.nudge()

@@ -25,7 +25,6 @@ func cursorLine(b *bundle) string {
 
 // Enter on each list of a wide overview opens its target, and the cursor is on the same row afterwards.
 func TestEveryListOfTheOverviewOpensItsTarget(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	require.Contains(t, cursorLine(b), "▶")
 	b.press("tab", "j")

@@ -55,7 +55,6 @@ func (b *bundle) charts() []string {
 // TestAFreshStartShowsTheLastHour: as the database recorded it, with the number of this
 // minute from the polls as soon as they cover one.
 func TestAFreshStartShowsTheLastHour(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = samplePast(frozen)
 	b := started(t, source, 140, 40)
@@ -80,7 +79,6 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 
 // The chart has the waiting dead letters of the last hour from the first frame on. Its last bar is the present number.
 func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, nil)
 	for i := 20; i < 40; i++ {
@@ -107,7 +105,6 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 
 // A session of any age draws the same charts as a new one, also of bursts within a minute.
 func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{31: 200, 30: 12, 2: 40})
 	b := started(t, source, 140, 40)
@@ -143,7 +140,6 @@ func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
 
 // The minutes of an outage of the database are blank until it is back, and are read then.
 func TestTheTimeOfAnOutageIsReadAfterwards(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{3: 100})
 	b := started(t, source, 140, 40)
@@ -180,7 +176,6 @@ func TestTheTimeOfAnOutageIsReadAfterwards(t *testing.T) {
 
 // TestWithoutARecordNothingIsInvented: an unrecorded value is no zero.
 func TestWithoutARecordNothingIsInvented(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.past = &monitor.Past{Reading: monitor.Reading{At: frozen}}
 	b := started(t, source, 140, 40)

@@ -23,7 +23,6 @@ func withExports(t *testing.T, acts *fakeActs) (*bundle, *clip, string) {
 }
 
 func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b, c, folder := withExports(t, acts)
 	b.press("A", "p", "tab")
@@ -48,7 +47,6 @@ func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
 }
 
 func TestAPlanForManyNamesEachOfThem(t *testing.T) {
-	t.Parallel()
 	b, c, folder := withExports(t, &fakeActs{})
 	b.press("3", " ", " ", "R", "c")
 	require.Equal(t, "attune-executor execution retry 884301 884300", c.last())
@@ -63,7 +61,6 @@ func TestAPlanForManyNamesEachOfThem(t *testing.T) {
 
 // A plan is exported with the full messages of its dead letters, without secrets. Missing rows are counted.
 func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.ledger = []monitor.LedgerEntry{{ID: 12, Reason: "poison"}, {ID: 11, Reason: "expired"}}
 	b, _, folder := carrying(t, source, func(o *Options) { o.Acts = &fakeActs{deadLetters: []int64{12, 11, 10}} })
@@ -86,7 +83,6 @@ func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
 }
 
 func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
-	t.Parallel()
 	b, c, folder := withExports(t, &fakeActs{})
 	b.press("A", "p")
 	onTop[*question](b).item.Fields = []act.Field{{Name: "pin", Secret: true}}
@@ -106,7 +102,6 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 }
 
 func TestAPlanIsNotCopiedWithoutAClipboard(t *testing.T) {
-	t.Parallel()
 	b, _, _ := carrying(t, sample(), func(o *Options) { o.Acts, o.Clipboard, o.Exports = &fakeActs{}, nil, "" })
 	b.press("2", "j", "A", "p", "c")
 	require.Contains(t, b.messages(), "no terminal to ask")

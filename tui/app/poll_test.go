@@ -46,7 +46,6 @@ func TestASlowSourceIsAskedLessOften(t *testing.T) {
 }
 
 func TestFailuresBackOffAndRecover(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused")}
 	b.timers.pending = nil
@@ -69,7 +68,6 @@ func TestFailuresBackOffAndRecover(t *testing.T) {
 
 // Polls of a broker that does not answer back off, and resume when a replica of the engine is connected again.
 func TestABrokerThatIsBackIsSeenSoon(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	due := func() time.Duration {
 		list := b.timers.due(screen.FeedBroker)
@@ -106,7 +104,6 @@ func TestABrokerThatIsBackIsSeenSoon(t *testing.T) {
 }
 
 func TestAnswersOfAnEarlierGenerationAreDropped(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.timers.pending = nil
 	late := b.fetch(screen.FeedOverview, false)()
@@ -124,7 +121,6 @@ func TestAnswersOfAnEarlierGenerationAreDropped(t *testing.T) {
 }
 
 func TestHiddenViewsAreNotPolled(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	require.Zero(t, b.source.count(screen.FeedQueues))
 	b.press("2")
@@ -138,7 +134,6 @@ func TestHiddenViewsAreNotPolled(t *testing.T) {
 }
 
 func TestAFrozenScreenReallyIsFrozen(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	gen := b.chain(screen.FeedOverview).gen
 	b.press("p")
@@ -159,7 +154,6 @@ func TestAFrozenScreenReallyIsFrozen(t *testing.T) {
 }
 
 func TestLosingTheFocusSlowsPolling(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.timers.pending = nil
 	b.send(tea.BlurMsg{})
@@ -173,13 +167,11 @@ func TestLosingTheFocusSlowsPolling(t *testing.T) {
 }
 
 func TestTheBrokerIsAskedAtMostEveryFiveSeconds(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	require.Equal(t, 5*time.Second, b.timers.due(screen.FeedBroker)[0].after)
 }
 
 func TestTheIntervalChangesByKey(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("+")
 	require.Contains(t, b.View(), "poll 4s")
@@ -194,7 +186,6 @@ func TestTheIntervalChangesByKey(t *testing.T) {
 }
 
 func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	require.NotContains(t, b.View(), "1\u2009204~")
 	b.now = b.now.Add(20 * time.Second)
@@ -211,7 +202,6 @@ func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
 }
 
 func TestWithoutAnySourceTheDashboardStaysUsable(t *testing.T) {
-	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
 	for _, feed := range feedNames() {
@@ -226,7 +216,6 @@ func TestWithoutAnySourceTheDashboardStaysUsable(t *testing.T) {
 }
 
 func TestOneSourceDownLeavesTheOther(t *testing.T) {
-	t.Parallel()
 	s := sample()
 	s.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("management refused")}
 	s.broker = nil
@@ -360,7 +349,6 @@ func (l *loop) stop() {
 
 // While the screen is frozen only the states of the servers change.
 func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.timers.pending = nil
 	b.press("p")
@@ -392,7 +380,6 @@ func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
 
 // TestALongReadIsNoDifferenceOfTheClocks: the database wrote its time at some moment of it.
 func TestALongReadIsNoDifferenceOfTheClocks(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 24)
 	read := func(at time.Time, took time.Duration) {
 		overview := *b.source.overview

@@ -17,7 +17,6 @@ func (b *bundle) previewed() string {
 
 // The preview is read for each selected row: the explanation, the timeline, and the effect of R.
 func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("3")
 	first := b.executions.Subject()
@@ -40,7 +39,6 @@ func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
 
 // The preview shows the data of the row until more is read, or if it cannot be read.
 func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
-	t.Parallel()
 	data := sample()
 	data.detail = nil
 	b := started(t, data, 140, 40)
@@ -52,7 +50,6 @@ func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
 
 // TestThePreviewExplainsAWaitingExecution in a line.
 func TestThePreviewExplainsAWaitingExecution(t *testing.T) {
-	t.Parallel()
 	data := sample()
 	data.detail = &monitor.ExecutionDetail{
 		Execution: monitor.Execution{Status: "requested", ActionRef: "core.http_request"},

@@ -42,7 +42,6 @@ func TestAReasonTypedOnAButtonAnswersNothing(t *testing.T) {
 }
 
 func TestLettersThatArriveTogetherAnswerNothing(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -53,7 +52,6 @@ func TestLettersThatArriveTogetherAnswerNothing(t *testing.T) {
 }
 
 func TestALetterTypedIntoANoticeInARowClosesNothing(t *testing.T) {
-	t.Parallel()
 	b := acting(t, &fakeActs{nothing: "nothing would change"}, 80, 24)
 	b.press("j", "A", "p")
 	b.quickly("nobody uses it")
@@ -63,7 +61,6 @@ func TestALetterTypedIntoANoticeInARowClosesNothing(t *testing.T) {
 }
 
 func TestALetterOnAButtonShowsAtOnceAndCountsAfterAPause(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
@@ -76,7 +73,6 @@ func TestALetterOnAButtonShowsAtOnceAndCountsAfterAPause(t *testing.T) {
 }
 
 func TestAKeyAfterAnAnswerIsNotForTheViewBelow(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")

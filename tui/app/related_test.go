@@ -70,7 +70,6 @@ func TestEveryRelationLeadsToItsView(t *testing.T) {
 
 // TestADeadLetterOpensFromElsewhere opens one that is not in the list; esc returns.
 func TestADeadLetterOpensFromElsewhere(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.family.DeadLetters[0].ID = 3
 	acts := &deadLetterActs{}
@@ -100,7 +99,6 @@ func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 
 // TestADeletedDeadLetterIsNamed.
 func TestADeletedDeadLetterIsNamed(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.run(b.effect(screen.OpenDeadLetter(99)))
 	require.Equal(t, keymap.InDeadLetter, b.view)

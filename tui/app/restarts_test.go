@@ -8,7 +8,6 @@ import (
 
 // The list of workers notes one that restarts again and again, although it is active.
 func TestAWorkerThatRestartsAgainAndAgainIsNoted(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	for i := range source.workers.List {
 		source.workers.List[i].Restarts, source.workers.List[i].Abandoned = 2, 1

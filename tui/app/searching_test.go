@@ -35,7 +35,6 @@ func rare(ids ...int64) func(monitor.ExecutionFilter, int64) *monitor.Executions
 }
 
 func TestASearchThatFindsNothingGoesOn(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.search = rare(41_000, 2)
 	b := started(t, source, 140, 30)
@@ -59,7 +58,6 @@ func TestASearchThatFindsNothingGoesOn(t *testing.T) {
 }
 
 func TestASearchIsStopped(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	pages := 0
 	var b *bundle
@@ -91,7 +89,6 @@ func TestASearchIsStopped(t *testing.T) {
 }
 
 func TestWIsAboutTheRow(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.detail.Status, source.detail.Why = "scheduling", []string{
 		"Execution 1 is being handed to a worker, for 26m.", "No replica of the engine is alive.",
@@ -115,7 +112,6 @@ func TestWIsAboutTheRow(t *testing.T) {
 
 // A page shows a part of a large result, and says of how much. Its export has all of it.
 func TestALargeResultIsExportedWhole(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	whole := `{"stdout": "` + strings.Repeat("x", 822<<10) + `"}`
 	source.detail.Result, source.detail.ResultBytes = whole[:64<<10], int64(len(whole))

@@ -14,7 +14,6 @@ import (
 )
 
 func TestSectionsOfAnExecution(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InExecution)
 	for _, want := range [][]string{
@@ -37,7 +36,6 @@ func TestSectionsOfAnExecution(t *testing.T) {
 }
 
 func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.open(keymap.InExecution)
 	b.press("/")
@@ -87,7 +85,6 @@ func TestOneLetterOpensARelatedThing(t *testing.T) {
 // The rule, the event and the enforcement behind an execution have no view: choosing one names the command that shows
 // it.
 func TestThingsWithoutAViewAreNamedWithTheirCommand(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
 	for key, want := range map[string]string{
@@ -104,7 +101,6 @@ func TestThingsWithoutAViewAreNamedWithTheirCommand(t *testing.T) {
 }
 
 func TestTheMenuOfRelatedThingsNamesMissingOnes(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
 	b.press("o", "i")
@@ -116,7 +112,6 @@ func TestTheMenuOfRelatedThingsNamesMissingOnes(t *testing.T) {
 }
 
 func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("3", "gg")
 	held := b.hold("o")
@@ -135,7 +130,6 @@ func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
 }
 
 func TestQueuesAndWorkersLeadToTheirExecutions(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "o", "f")
 	require.Contains(t, b.executions.Filter(), "status:failed,timeout,abandoned")
@@ -144,7 +138,6 @@ func TestQueuesAndWorkersLeadToTheirExecutions(t *testing.T) {
 }
 
 func TestXrayIsATreeThatOpensItsRows(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.open(keymap.InExecution)
 	b.press("x")
@@ -168,7 +161,6 @@ func TestXrayIsATreeThatOpensItsRows(t *testing.T) {
 }
 
 func TestTheFamilyIsReadLessOften(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
 	require.Equal(t, familyEvery, b.delay(screen.FeedFamily, &screen.Freshness{}))
@@ -177,7 +169,6 @@ func TestTheFamilyIsReadLessOften(t *testing.T) {
 }
 
 func TestHistoryKeepsTheOrderOfEachVisit(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2", "s", "2", "1", "2", "s", "5", "s", "5", "3")
 	b.press("[")

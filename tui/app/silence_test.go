@@ -14,7 +14,6 @@ import (
 // A worker that sends heartbeats and consumes nothing is so in every view, and each
 // says that the broker is why.
 func TestEveryViewShowsTheSameHealthOfAWorker(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	for i := range source.broker.Queues {
 		if source.broker.Queues[i].Name == monitor.WorkerQueue(1) {
@@ -33,7 +32,6 @@ func TestEveryViewShowsTheSameHealthOfAWorker(t *testing.T) {
 
 // While the database does not answer, workers keep the health of the last reading.
 func TestWorkersDoNotFallSilentWithTheDatabase(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	b := started(t, source, 140, 40)
 	before, _ := b.env.Data.Overview.Assessed(b.env.Data.Broker)

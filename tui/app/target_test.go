@@ -12,7 +12,6 @@ import (
 
 // The target is checked for each dead letter: whether it exists, its queues, and their consumers.
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
-	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("j", "j", "enter") // a dispatch, whose execution is repeated
 	require.Equal(t, keymap.InDeadLetter, b.view)
@@ -34,7 +33,6 @@ func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 
 // While the broker does not answer, nothing is known of a target.
 func TestAnUnknownTargetIsNotConfirmed(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &deadLetterActs{} })

@@ -14,7 +14,6 @@ import (
 // Characters that control a terminal, turn the direction of text or are invisible are shown as escapes in lists and
 // documents alike.
 func TestInvisibleCharactersAreShown(t *testing.T) {
-	t.Parallel()
 	const foul, shown = "a\x1b[31m\u202eb\u200bc", `a\x1b[31m\u202eb\u200bc`
 	source := sample()
 	source.workers.List[0].Name = foul

@@ -19,7 +19,6 @@ import (
 )
 
 func TestTheTreeFollowsTheCursor(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6")
 	require.Contains(t, b.View(), "884050 etl.nightly  ● running")
@@ -34,7 +33,6 @@ func TestTheTreeFollowsTheCursor(t *testing.T) {
 
 // Scrolling through a list reads few trees, and at last the selected one.
 func TestRunningDownTheListAsksForOneTreeAtATime(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6")
 	_, first := b.Update(keyMsg("j"))
@@ -51,7 +49,6 @@ func TestRunningDownTheListAsksForOneTreeAtATime(t *testing.T) {
 }
 
 func TestAHiddenTreeIsNotRead(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6", "v", "j", "j")
 	require.NotContains(t, b.View(), "WHERE IT IS")
@@ -64,7 +61,6 @@ func TestAHiddenTreeIsNotRead(t *testing.T) {
 }
 
 func TestAnUnreadableTreeDelaysNothing(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedWorkflow: errors.New("canceling statement due to statement timeout")}
 	b := started(t, source, 80, 24)
@@ -78,7 +74,6 @@ func TestAnUnreadableTreeDelaysNothing(t *testing.T) {
 }
 
 func TestATreeIsFoldedAndOpened(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6", "enter", "j")
 	require.Contains(t, b.View(), "[3] 884301")
@@ -102,7 +97,6 @@ func TestATreeIsFoldedAndOpened(t *testing.T) {
 }
 
 func TestAWorkflowWithinAWorkflowIsOpened(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6", "enter", "G", "k", "enter")
 	require.Contains(t, b.View(), "Workflows › 884050 › 884070")
@@ -119,7 +113,6 @@ func TestAWorkflowWithinAWorkflowIsOpened(t *testing.T) {
 
 // A list of a thousand items is read and shown in parts.
 func TestATaskOverManyItemsIsShownInParts(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.flows = hugeFlows(1500)
 	b := started(t, source, 140, 40)
@@ -138,7 +131,6 @@ func TestATaskOverManyItemsIsShownInParts(t *testing.T) {
 }
 
 func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6", "/")
 	b.typed("status:nonsense")
@@ -195,7 +187,6 @@ func (b *bundle) unread() {
 
 // The list itself sorts its loaded part in orders that the database does not have.
 func TestTheTitleNamesAnOrderOfTheLoadedPart(t *testing.T) {
-	t.Parallel()
 	b := started(t, longFlows(), 140, 40)
 	for key, order := range map[string]string{"6": "4", "8": "3"} {
 		b.press(key)
@@ -206,7 +197,6 @@ func TestTheTitleNamesAnOrderOfTheLoadedPart(t *testing.T) {
 }
 
 func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
-	t.Parallel()
 	b := started(t, longFlows(), 100, 30)
 	b.press("6")
 	require.Equal(t, 202, b.workflows.Len())
@@ -249,7 +239,6 @@ func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
 }
 
 func TestQuestionsAreReadPageByPage(t *testing.T) {
-	t.Parallel()
 	b := started(t, longFlows(), 100, 30)
 	b.press("8")
 	require.Equal(t, 200, b.inquiries.Len())
@@ -281,7 +270,6 @@ func TestQuestionsAreReadPageByPage(t *testing.T) {
 }
 
 func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("8", "/")
 	b.typed("assigned:anybody prompt:ship !task:x")
@@ -306,7 +294,6 @@ func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
 }
 
 func TestEmptyViewsNameTheNextStep(t *testing.T) {
-	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("6")
 	require.Contains(t, b.View(), "attune-executor run PACK.WORKFLOW")
@@ -321,7 +308,6 @@ func TestEmptyViewsNameTheNextStep(t *testing.T) {
 }
 
 func TestWorkflowsArePutInOrder(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6")
 	first := func() string { return strings.Fields(b.frame()[4])[1] }
@@ -333,7 +319,6 @@ func TestWorkflowsArePutInOrder(t *testing.T) {
 }
 
 func TestActsOnWorkflowsAndTheirTasks(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("6", "A")
@@ -351,7 +336,6 @@ func TestActsOnWorkflowsAndTheirTasks(t *testing.T) {
 }
 
 func TestAFindingLeadsToTheQuestions(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.overview.Flows = &monitor.Flows{
 		Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour,
@@ -370,7 +354,6 @@ func TestAFindingLeadsToTheQuestions(t *testing.T) {
 }
 
 func TestAQuestionIsReadInFull(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("8")
 	require.Contains(t, b.View(), "go_on  yes or no, required: load what is there")
@@ -399,7 +382,6 @@ func answering(t *testing.T, acts *fakeActs, w, h int) *bundle {
 }
 
 func TestAQuestionIsAnsweredInAForm(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{}
 	b := answering(t, acts, 80, 24)
 	require.Contains(t, b.View(), "Shall the nightly load go on")
@@ -440,7 +422,6 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 
 // An answer that the database refuses opens the form again, with its texts.
 func TestARefusedAnswerReturnsToItsForm(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{planErr: fmt.Errorf("plan: %w", &act.InvalidError{Problems: map[string]string{
 		"answer.rows": "is odd", act.FieldAs: "it is assigned to eve", "": "it is Friday",
 	}})}
@@ -485,7 +466,6 @@ func TestEveryFormFitsTheWindow(t *testing.T) {
 }
 
 func TestTheSecondAnswerNamesTheFirstOperator(t *testing.T) {
-	t.Parallel()
 	acts := &fakeActs{nothing: "it was answered already by bob@ops-1 at 2026-11-21T02:18:00Z"}
 	b := answering(t, acts, 80, 24)
 	b.press("y", "tab", "tab", "tab", "tab", "tab", "tab", "enter")
@@ -522,7 +502,6 @@ func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
 }
 
 func TestTheWayBackAndForthKnowsWorkflowsAndQuestions(t *testing.T) {
-	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("6", "8", "enter", "enter")
 	require.Contains(t, b.frame()[2], "884050", "the workflow that asks")
@@ -548,7 +527,6 @@ func TestTheWayBackAndForthKnowsWorkflowsAndQuestions(t *testing.T) {
 }
 
 func TestAllNineTabsFitOnTheLine(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 12}}
 	b := started(t, source, 80, 24)
@@ -564,7 +542,6 @@ func TestAllNineTabsFitOnTheLine(t *testing.T) {
 
 // The narrowest window shows the open view and the time.
 func TestTheOpenTabAndTheClockStayAtEveryWidth(t *testing.T) {
-	t.Parallel()
 	source := sample()
 	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 12}}
 	b := started(t, source, 60, 15)

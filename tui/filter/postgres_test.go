@@ -12,7 +12,6 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestTheDatabaseReadsExpressionsAsWeDo(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	texts := []string{
 		"core.http_request", "etl.load", "ETL.LOAD", "Straße", "a{b}", "x-y", "", "aaa", "tab\there",

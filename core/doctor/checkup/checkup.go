@@ -125,11 +125,8 @@ type visit struct {
 
 // Run runs every check and returns when all have ended.
 func Run(ctx context.Context, deps Deps, options Options) *Report {
-	v := &visit{Deps: deps, Options: options, view: monitor.New(
-		monitor.Config{
-			StaleAfter:     deps.Config.Executor.StaleAfter(),
-			SilentReplicas: deps.Config.Retention.SilentReplicas,
-		}, monitor.Deps{Store: deps.Store})}
+	view := monitor.New(monitor.Configured(deps.Config), monitor.Deps{Store: deps.Store})
+	v := &visit{Deps: deps, Options: options, view: view}
 	list := checks()
 	if options.As != "" {
 		list = loginChecks()

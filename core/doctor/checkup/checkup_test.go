@@ -146,7 +146,6 @@ func requireStatus(t *testing.T, f checkup.Finding, status checkup.Status, in st
 }
 
 func TestAWellInstallationPasses(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	report := b.report()
 	for _, f := range report.Checks {
@@ -171,7 +170,6 @@ func TestAWellInstallationPasses(t *testing.T) {
 
 // Dead letters without a route are lost, and the doctor names their keys.
 func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	key := message.DispatchKey(b.worker.ID)
 	b.delete("bindings", "e/"+message.ExchangeDeadLetter+"/q/"+message.QueueDeadLetter+"/"+key)
@@ -208,7 +206,6 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 
 // Deleted and differently declared objects are named, with the management API and, as far as possible, without.
 func TestDriftOfTheTopologyIsNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.delete("queues", message.QueueInquiryResponses)
 	b.delete("exchanges", message.ExchangeNotifications)
@@ -241,7 +238,6 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 }
 
 func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store,
 		`update engine_replica set details = jsonb_build_object('clock', now() + interval '42 minutes')`)
@@ -274,7 +270,6 @@ func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {
 
 // A replica that stops consuming because of the schema or a privilege is named with the error and the remedy.
 func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	g := batch.NewGate(batch.GateConfig{})
 	refused := &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "permission denied for table execution"}
@@ -301,7 +296,6 @@ func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
 }
 
 func TestItemsOfWorkQueuesAreNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	requireStatus(t, b.run(noProbe)["work queues"], checkup.Passed, "no item of a work queue waits")
 	testkit.Exec(t, b.store,
@@ -317,7 +311,6 @@ func TestItemsOfWorkQueuesAreNamed(t *testing.T) {
 // An engine of another kind that consumes at the same time is distinguished from
 // ours by its connection, or by there being more consumers than replicas.
 func TestAnotherEngineIsNoticed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	rival := b.connect("rival", "")
 	consumer := b.consume(rival, message.QueueExecutionRequests, "executor.scheduler")
@@ -335,7 +328,6 @@ func TestAnotherEngineIsNoticed(t *testing.T) {
 
 // The checks of a server that is down are reported as unchecked, and the others run.
 func TestServersThatAreAway(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	away := b.report(func(d *checkup.Deps, _ *checkup.Options) {
 		d.Broker = b.connect("away", "amqp://u:secret@127.0.0.1:1/")
@@ -372,7 +364,6 @@ func TestServersThatAreAway(t *testing.T) {
 
 // Connections to other machines without TLS pass, with what to do.
 func TestConnectionsWithoutTLSAreNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	name := func(scheme, host string) {
 		b.cfg.MessageQueue.URL = strings.Replace(scheme, "http", "amqp", 1) + "://u:secret@" + host + "/v"
@@ -400,7 +391,6 @@ func TestConnectionsWithoutTLSAreNamed(t *testing.T) {
 }
 
 func TestAnUnmigratedSchemaIsReported(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.cfg.Database.URL = testkit.EmptyDatabase(t)
 	empty := testkit.OpenStore(t, b.cfg.Database.URL)
@@ -412,7 +402,6 @@ func TestAnUnmigratedSchemaIsReported(t *testing.T) {
 
 // A publication of all tables makes PostgreSQL refuse changes of tables without a key.
 func TestTablesInAPublicationWithoutAnIdentityAreNamed(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
 	b.cfg.Database.URL = testkit.OwnDatabase(t)
 	own := testkit.OpenStore(t, b.cfg.Database.URL)

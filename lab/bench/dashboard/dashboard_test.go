@@ -59,7 +59,6 @@ func (b *bundle) readings(size Size) []Reading {
 
 // No reading scans all executions, neither with planned nor with cached plans, by the server's statistics.
 func TestNoReadingScansEveryExecution(t *testing.T) {
-	t.Parallel()
 	size := Size{Executions: 16_000, Queued: 4_000}
 	b := setup(t, size)
 	for _, r := range b.readings(size) {
@@ -94,7 +93,6 @@ func TestNoReadingCostsMoreInALargerDatabase(t *testing.T) {
 }
 
 func TestAnInstallationIsFilledOnlyIfItFits(t *testing.T) {
-	t.Parallel()
 	st := testkit.Store(t)
 	require.ErrorContains(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 500}), "too few")
 	require.NoError(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 100}))

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -114,7 +111,6 @@ func TestASmallMeasurement(t *testing.T) {
 
 // A batch that waits for a row lock is counted.
 func TestWaitsForLocksAreCounted(t *testing.T) {
-	t.Parallel()
 	s := testServer(t)
 	ctx := testkit.Context(t)
 	w, err := s.build(ctx, Scenario{Design: DesignEngine, Keys: 1, Replicas: 1, Schedulers: 1, Workers: 1, Batch: 10})
@@ -149,7 +145,6 @@ func TestWaitsForLocksAreCounted(t *testing.T) {
 }
 
 func TestASmallGrowth(t *testing.T) {
-	t.Parallel()
 	s := testServer(t)
 	results, err := s.grow(testkit.Context(t), GrowthPlan{Levels: []int{150, 300}, Samples: 2, SamplesD1: 1},
 		func(string, ...any) {})
@@ -164,7 +159,6 @@ func TestASmallGrowth(t *testing.T) {
 
 // A measurement with faults fails.
 func TestFaultsAreFound(t *testing.T) {
-	t.Parallel()
 	s := testServer(t)
 	ctx := testkit.Context(t)
 	w, err := s.build(ctx,
@@ -248,34 +242,10 @@ func TestReport(t *testing.T) {
 	var again Report
 	require.NoError(t, json.Unmarshal(raw, &again))
 	require.Equal(t, report, again, "a report can be read again")
-	require.FileExists(t, filepath.Join(dir, FilePlot))
 
-	var text, plot bytes.Buffer
+	var text bytes.Buffer
 	report.Print(&text)
 	require.Contains(t, text.String(), "1,000,000")
-	require.NoError(t, report.Plot(&plot))
-	decoder := xml.NewDecoder(&plot)
-	lines := 0
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		if element, ok := token.(xml.StartElement); ok && element.Name.Local == "polyline" {
-			lines++
-		}
-	}
-	require.Equal(t, 7, lines, "four of the engine's growth, two of D1's, one over keys")
-}
-
-// A report without the growth of a queue has an empty panel.
-func TestAPlotOfNothing(t *testing.T) {
-	t.Parallel()
-	var plot bytes.Buffer
-	require.NoError(t, (&Report{}).Plot(&plot))
-	require.Contains(t, plot.String(), "executions waiting in the queue")
-	require.NotContains(t, plot.String(), "<polyline")
 }
 
 func TestUnknownScenarios(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 // River completes as many jobs as the scenario has executions, and the goal is the ratio of the two.
 func TestARoundIsComparedWithRiver(t *testing.T) {
-	t.Parallel()
 	s := testServer(t)
 	report := Report{Scenarios: []Outcome{
 		{Scenario: Scenario{Name: noLimit, Executions: 300}, Rounds: []Result{{PerSecond: 1}}},

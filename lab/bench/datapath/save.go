@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,30 +29,21 @@ func Prepare(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// The files of a report.
-const (
-	FileReport = "datapath.json"
-	FilePlot   = "growth.svg"
-)
+// FileReport is the file of a report.
+const FileReport = "datapath.json"
 
-// Save writes the report and its plot into a folder.
+// Save writes the report into a folder.
 func (r *Report) Save(dir string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
-	var plot bytes.Buffer
-	if err := r.Plot(&plot); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // world-readable
 		return fmt.Errorf("create the folder of the report: %w", err)
 	}
-	for name, content := range map[string][]byte{FileReport: append(raw, '\n'), FilePlot: plot.Bytes()} {
-		err := os.WriteFile(filepath.Join(dir, name), content, 0o644) //nolint:gosec // world-readable
-		if err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
+	err = os.WriteFile(filepath.Join(dir, FileReport), append(raw, '\n'), 0o644) //nolint:gosec // world-readable
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }

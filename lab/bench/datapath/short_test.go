@@ -17,7 +17,8 @@ import (
 // It measures a program without the race detector, which makes Go code several times as slow and not PostgreSQL: the
 // ratios would hide a statement of twice the cost. It is not parallel, because other tests would compete for the
 // processors. TestAnExecutionKeepsItsBudgetOfStatements in core/engine counts statements, commits and round trips.
-func TestTheEngineKeepsItsLead(t *testing.T) { //nolint:paralleltest // see above
+func TestTheEngineKeepsItsLead(t *testing.T) {
+	testkit.Alone(t)
 	program, database := filepath.Join(t.TempDir(), "attune-bench"), testkit.Database(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "..")
 	built, err := build.CombinedOutput()

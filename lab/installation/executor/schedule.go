@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/lab/installation/wire"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // execution is the part of a row that scheduling reads.
@@ -135,17 +136,10 @@ func (e *Executor) end(ctx context.Context, x execution, status, why string) err
 
 // pick returns the next live worker in turn, 0 if none lives.
 func (e *Executor) pick(ctx context.Context) (int64, error) {
-	rows, err := e.pool.Query(ctx, `SELECT id FROM worker WHERE worker_role = 'action' AND status = 'active'
+	live, err := query.Column[int64](ctx, e.pool, "list workers", `SELECT id FROM worker WHERE worker_role = 'action' AND status = 'active'
 		AND NOT cordoned AND last_heartbeat BETWEEN now() - interval '90 seconds' AND clock_timestamp() ORDER BY name`)
-	if err != nil {
-		return 0, fmt.Errorf("list workers: %w", err)
-	}
-	live, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return 0, fmt.Errorf("list workers: %w", err)
-	}
-	if len(live) == 0 {
-		return 0, nil
+	if err != nil || len(live) == 0 {
+		return 0, err
 	}
 	e.turn++
 	return live[e.turn%len(live)], nil

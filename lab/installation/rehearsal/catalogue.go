@@ -2,11 +2,9 @@ package rehearsal
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // catalogueSQL has a line for each object of a schema with its definition.
@@ -35,16 +33,8 @@ const catalogueSQL = `
 	ORDER BY 1`
 
 // catalogue returns the objects of the schema.
-func catalogue(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, error) {
-	rows, err := pool.Query(ctx, catalogueSQL, schema)
-	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
-	}
-	return lines, nil
+func (r *copied) catalogue(ctx context.Context) ([]string, error) {
+	return query.Column[string](ctx, r.pool, "read the catalogue", catalogueSQL, r.cfg.Schema)
 }
 
 // differences lists the lines that only one of two catalogues has.

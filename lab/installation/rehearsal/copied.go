@@ -3,40 +3,27 @@ package rehearsal
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	amqp "github.com/rabbitmq/amqp091-go"
-
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/lab/installation"
 	"github.com/attune-go/attune/lab/installation/sample"
-	"github.com/attune-go/attune/lab/installation/wire"
 	"github.com/attune-go/attune/lab/installation/worker"
+	"github.com/attune-go/attune/lab/query"
 	"github.com/attune-go/attune/migrations"
 )
 
 // CopyConfig configures the rehearsal with a copy of an installation. The servers are those of Config, the
 // original is only read.
 type CopyConfig struct {
+	Config
+
 	From   string // the URL of the original
-	Schema string
-	Newest int // see sample.Config
-
-	DatabaseURL, AMQPURL, ManagementURL string // of the private servers
-
-	Out     io.Writer // a line for each step
-	Logger  *slog.Logger
-	Timeout time.Duration // of each wait
-	// StaleAfter is the age at which a heartbeat is stale; the engine's default (90 s) when 0.
-	StaleAfter time.Duration
+	Newest int    // see sample.Config
 }
 
 // CopyReport is the result of a rehearsal with a copy.
@@ -107,10 +94,8 @@ type copied struct {
 // what was found before.
 func RunCopy(ctx context.Context, cfg CopyConfig) (CopyReport, error) {
 	r := &copied{copy: cfg}
-	r.cfg = Config{
-		DatabaseURL: cfg.DatabaseURL, AMQPURL: cfg.AMQPURL, ManagementURL: cfg.ManagementURL, Schema: cfg.Schema,
-		Out: cfg.Out, Logger: cfg.Logger, Timeout: cmp.Or(cfg.Timeout, copyTimeout), StaleAfter: cfg.StaleAfter,
-	}
+	r.cfg = cfg.Config
+	r.cfg.Timeout = cmp.Or(cfg.Timeout, copyTimeout)
 	defer r.closeCopy()
 	for _, step := range []struct {
 		what string
@@ -162,23 +147,14 @@ func (r *copied) take(ctx context.Context) (err error) {
 	if r.result.Before, err = r.statuses(ctx); err != nil {
 		return err
 	}
-	r.tables, err = catalogue(ctx, r.pool, r.cfg.Schema)
+	r.tables, err = r.catalogue(ctx)
 	return err
 }
 
 // statuses counts the executions that had not ended when they were copied.
-func (r *copied) statuses(ctx context.Context) (map[string]int64, error) {
-	rows, err := r.pool.Query(ctx, "SELECT status::text, count(*) FROM execution WHERE id = ANY ($1) GROUP BY 1", r.live)
-	if err != nil {
-		return nil, fmt.Errorf("count executions: %w", err)
-	}
-	counts := map[string]int64{}
-	var status string
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
-		counts[status] = n
-		return nil
-	})
+func (r *copied) statuses(ctx context.Context) (counts map[string]int64, err error) {
+	err = r.pool.QueryRow(ctx, `SELECT coalesce(jsonb_object_agg(status, n), '{}') FROM
+		(SELECT status, count(*) AS n FROM execution WHERE id = ANY ($1) GROUP BY 1) c`, r.live).Scan(&counts)
 	if err != nil {
 		return nil, fmt.Errorf("count executions: %w", err)
 	}
@@ -194,11 +170,7 @@ func (e *DifferentError) Error() string {
 }
 
 func (r *copied) adoptCopy(ctx context.Context) error {
-	opts := migrations.Options{
-		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, WithoutWorkQueues: true,
-		Logger: r.cfg.Logger,
-	}
-	plan, err := migrations.Check(ctx, opts)
+	plan, err := migrations.Check(ctx, r.options())
 	if err != nil {
 		return err
 	}
@@ -208,7 +180,7 @@ func (r *copied) adoptCopy(ctx context.Context) error {
 	}
 	stop := watchLocks(ctx, r.pool)
 	begun := time.Now()
-	_, err = migrations.Up(ctx, opts)
+	_, err = migrations.Up(ctx, r.options())
 	r.result.AdoptedSeconds = time.Since(begun).Seconds()
 	locks, failed := stop()
 	r.result.Locks = locks
@@ -218,26 +190,13 @@ func (r *copied) adoptCopy(ctx context.Context) error {
 // serveCopy starts stand-ins with the names and capabilities of the live workers of the installation, and the
 // engine. A worker is live if its heartbeat is not much older than the newest one: the original may be a backup.
 func (r *copied) serveCopy(ctx context.Context) (err error) {
-	rows, err := r.pool.Query(ctx, `SELECT name, coalesce(capabilities, '{}') FROM worker
+	configs, err := query.Rows(ctx, r.pool, "read the workers", `SELECT name, CASE jsonb_typeof(capabilities) WHEN 'object' THEN capabilities END FROM worker
 		WHERE worker_role = 'action' AND status = 'active'
 		  AND last_heartbeat > (SELECT max(last_heartbeat) FROM worker WHERE status = 'active') - interval '5 minutes'
-		ORDER BY last_heartbeat DESC NULLS LAST LIMIT $1`, mostWorkers)
+		ORDER BY last_heartbeat DESC NULLS LAST LIMIT $1`, []any{mostWorkers},
+		func(w *worker.Config) []any { return []any{&w.Name, &w.Capabilities} })
 	if err != nil {
-		return fmt.Errorf("read the workers: %w", err)
-	}
-	var configs []worker.Config
-	var name string
-	var raw []byte
-	_, err = pgx.ForEachRow(rows, []any{&name, &raw}, func() error {
-		capabilities := map[string]any{}
-		if err := json.Unmarshal(raw, &capabilities); err != nil {
-			capabilities = nil // not an object: those of a usual worker
-		}
-		configs = append(configs, worker.Config{Name: name, Capabilities: capabilities})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read the workers: %w", err)
+		return err
 	}
 	if len(configs) == 0 {
 		configs = append(configs, worker.Config{Name: "rehearsal"})
@@ -268,15 +227,8 @@ func (r *copied) serveCopy(ctx context.Context) (err error) {
 // dispatchAll publishes the dispatches of the copied executions that workers have received. A broker delivers them
 // again to a worker that starts anew.
 func (r *copied) dispatchAll(ctx context.Context) (err error) {
-	if r.conn, err = amqp.Dial(r.cfg.AMQPURL); err != nil {
-		return fmt.Errorf("connect to the broker: %w", err)
-	}
-	r.wire.Service = "api"
-	if r.wire.Channel, err = r.conn.Channel(); err != nil {
-		return fmt.Errorf("open a channel: %w", err)
-	}
-	if err := r.wire.Channel.Confirm(false); err != nil {
-		return fmt.Errorf("switch the channel to confirms: %w", err)
+	if err := r.connect(); err != nil {
+		return err
 	}
 	for _, w := range r.workers {
 		ids, err := r.ids(ctx, `SELECT e.id FROM execution e LEFT JOIN action a ON a.id = e.action
@@ -304,18 +256,13 @@ func (r *copied) requestAll(ctx context.Context) (err error) {
 	}
 	for _, action := range actions {
 		one := Requested{}
-		var config json.RawMessage
 		err := r.pool.QueryRow(ctx, `INSERT INTO execution (action, action_ref, config) SELECT a.id, a.ref,
 				coalesce((SELECT e.config FROM execution e WHERE e.action = a.id ORDER BY e.id DESC LIMIT 1), '{}') FROM action a
-			WHERE a.id = $1 RETURNING id, action_ref, config`, action).Scan(&one.ID, &one.Action, &config)
+			WHERE a.id = $1 RETURNING id, action_ref`, action).Scan(&one.ID, &one.Action)
 		if err != nil {
 			return fmt.Errorf("request an execution of action %d: %w", action, err)
 		}
-		err = r.wire.Send(ctx, wire.Executions, "execution.requested", "ExecutionRequested", map[string]any{
-			"execution_id": one.ID, "action_id": action, "action_ref": one.Action, "parent_id": nil, "enforcement_id": nil,
-			"config": config,
-		})
-		if err != nil {
+		if err := r.request(ctx, one.ID); err != nil {
 			return err
 		}
 		r.result.Requests = append(r.result.Requests, one)
@@ -390,7 +337,7 @@ func (r *copied) giveBack(ctx context.Context) error {
 }
 
 func (r *copied) compare(ctx context.Context) error {
-	after, err := catalogue(ctx, r.pool, r.cfg.Schema)
+	after, err := r.catalogue(ctx)
 	if err != nil {
 		return err
 	}

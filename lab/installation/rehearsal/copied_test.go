@@ -75,10 +75,7 @@ func (o *original) exec(t *testing.T, sql string) {
 func (o *original) state(t *testing.T) map[string]string {
 	t.Helper()
 	ctx, state := testkit.Context(t), map[string]string{}
-	rows, err := o.conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'`)
-	require.NoError(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	tables := testkit.Column[string](t, o.conn, `SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'`)
 	for _, table := range tables {
 		var sum string
 		require.NoError(t, o.conn.QueryRow(ctx, fmt.Sprintf(
@@ -86,10 +83,7 @@ func (o *original) state(t *testing.T) map[string]string {
 			table)).Scan(&sum))
 		state[table] = sum
 	}
-	lines, err := o.conn.Query(ctx, catalogueSQL, "attune")
-	require.NoError(t, err)
-	all, err := pgx.CollectRows(lines, pgx.RowTo[string])
-	require.NoError(t, err)
+	all := testkit.Column[string](t, o.conn, catalogueSQL, "attune")
 	state["catalogue"] = strings.Join(all, "\n")
 	return state
 }
@@ -113,8 +107,11 @@ func TestACopyOfAnInstallationIsRehearsedAndTheOriginalIsOnlyRead(t *testing.T) 
 
 	var out strings.Builder
 	cfg := CopyConfig{
-		From: o.reader, Schema: "attune", Newest: 50, DatabaseURL: testkit.EmptyDatabase(t), AMQPURL: testkit.VHost(t),
-		ManagementURL: testkit.ManagementURL(t), Out: &out, Logger: testkit.Logger(t), StaleAfter: 20 * time.Second,
+		From: o.reader, Newest: 50,
+		Config: Config{
+			DatabaseURL: testkit.EmptyDatabase(t), AMQPURL: testkit.VHost(t), ManagementURL: testkit.ManagementURL(t),
+			Schema: "attune", Out: &out, Logger: testkit.Logger(t), StaleAfter: 20 * time.Second,
+		},
 	}
 	report, err := RunCopy(ctx, cfg)
 	require.NoError(t, err, out.String())
@@ -149,8 +146,10 @@ func TestACopyOfAnOlderInstallationListsItsDifferences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	report, err := RunCopy(testkit.Context(t), CopyConfig{
-		From: testkit.Installation(t, installation.Shape{Date: "2026-05-12"}), Schema: "attune",
-		DatabaseURL: testkit.EmptyDatabase(t), Out: &out, Logger: testkit.Logger(t),
+		From: testkit.Installation(t, installation.Shape{Date: "2026-05-12"}),
+		Config: Config{
+			DatabaseURL: testkit.EmptyDatabase(t), Schema: "attune", Out: &out, Logger: testkit.Logger(t),
+		},
 	})
 	var different *DifferentError
 	require.ErrorAs(t, err, &different)

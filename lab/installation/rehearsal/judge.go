@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/workflow"
 	"github.com/attune-go/attune/lab/installation/worker"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // assess compares the installation with the expectations.
@@ -139,16 +140,9 @@ func (r *rehearsal) exec(ctx context.Context, sql string, args ...any) error {
 }
 
 func (r *rehearsal) ids(ctx context.Context, sql string, args ...any) ([]int64, error) {
-	rows, err := r.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%.60s: %w", sql, err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("%.60s: %w", sql, err)
-	}
+	ids, err := query.Column[int64](ctx, r.pool, fmt.Sprintf("%.60s", sql), sql, args...)
 	slices.Sort(ids)
-	return ids, nil
+	return ids, err
 }
 
 // add inserts an execution of the given age.

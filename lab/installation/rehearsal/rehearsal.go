@@ -147,6 +147,18 @@ func (r *rehearsal) build(ctx context.Context) (err error) {
 	if r.executor, err = executor.Start(ctx, r.cfg.DatabaseURL, r.cfg.AMQPURL); err != nil {
 		return err
 	}
+	if err := r.connect(); err != nil {
+		return err
+	}
+	r.worker, err = worker.Start(worker.Config{
+		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger,
+		Behave: r.behave,
+	})
+	return err
+}
+
+// connect connects to the broker as the installation's API.
+func (r *rehearsal) connect() (err error) {
 	if r.conn, err = amqp.Dial(r.cfg.AMQPURL); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
@@ -157,11 +169,7 @@ func (r *rehearsal) build(ctx context.Context) (err error) {
 	if err := r.wire.Channel.Confirm(false); err != nil {
 		return fmt.Errorf("switch the channel to confirms: %w", err)
 	}
-	r.worker, err = worker.Start(worker.Config{
-		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger,
-		Behave: r.behave,
-	})
-	return err
+	return nil
 }
 
 // behave runs the actions of the installation.
@@ -213,15 +221,17 @@ func (r *rehearsal) checksums(ctx context.Context) (map[string]string, error) {
 	return sums, nil
 }
 
+func (r *rehearsal) options() migrations.Options {
+	return migrations.Options{
+		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, WithoutWorkQueues: true, Logger: r.cfg.Logger,
+	}
+}
+
 func (r *rehearsal) adopt(ctx context.Context) (err error) {
 	if r.before, err = r.checksums(ctx); err != nil {
 		return err
 	}
-	opts := migrations.Options{
-		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, WithoutWorkQueues: true,
-		Logger: r.cfg.Logger,
-	}
-	plan, err := migrations.Check(ctx, opts)
+	plan, err := migrations.Check(ctx, r.options())
 	if err != nil {
 		return err
 	}
@@ -229,7 +239,7 @@ func (r *rehearsal) adopt(ctx context.Context) (err error) {
 		return fmt.Errorf("the installation cannot be adopted as it is: %s", strings.Join(plan.Differences, "; "))
 	}
 	begun := time.Now()
-	if _, err = migrations.Up(ctx, opts); err != nil {
+	if _, err = migrations.Up(ctx, r.options()); err != nil {
 		return err
 	}
 	r.report.Adopted = time.Since(begun)
@@ -296,14 +306,12 @@ func (r *rehearsal) handBack(ctx context.Context) error {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	defer link.Stop()
-	_, err = migrations.Down(ctx, migrations.Options{
-		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, Logger: r.cfg.Logger,
-		HandBack: func(ctx context.Context) error {
-			_, err := handback.HandBack(ctx, handback.Deps{Store: st, Broker: link})
-			return err
-		},
-	}, 0)
-	if err != nil {
+	opts := r.options()
+	opts.HandBack = func(ctx context.Context) error {
+		_, err := handback.HandBack(ctx, handback.Deps{Store: st, Broker: link})
+		return err
+	}
+	if _, err = migrations.Down(ctx, opts, 0); err != nil {
 		return err
 	}
 	r.report.HandedBack = time.Since(begun)

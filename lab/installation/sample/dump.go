@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/attune-go/attune/lab/query"
 )
 
 var majorVersion = regexp.MustCompile(`\b(\d+)(\.\d+)?`)
@@ -181,14 +183,12 @@ func ofTimescale(sql string) bool { return strings.Contains(sql, "_timescaledb_"
 
 // extensions creates the extensions of the original that this server has.
 func (c *copier) extensions(ctx context.Context) error {
-	rows, err := c.from.Query(ctx, `SELECT e.extname::text, n.nspname::text FROM pg_extension e
-		JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname <> 'plpgsql' ORDER BY 1`)
+	type extension struct{ Name, Schema string }
+	found, err := query.Rows(ctx, c.from, "list the extensions of the original", `SELECT e.extname::text, n.nspname::text
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname <> 'plpgsql' ORDER BY 1`, nil,
+		func(e *extension) []any { return []any{&e.Name, &e.Schema} })
 	if err != nil {
-		return fmt.Errorf("list the extensions of the original: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Name, Schema string }])
-	if err != nil {
-		return fmt.Errorf("list the extensions of the original: %w", err)
+		return err
 	}
 	for _, e := range found {
 		var available bool
@@ -221,14 +221,6 @@ func (c *copier) hypertables(ctx context.Context) ([]string, error) {
 	if !exists {
 		return nil, nil
 	}
-	rows, err := c.from.Query(ctx, `SELECT hypertable_name::text FROM timescaledb_information.hypertables
-		WHERE hypertable_schema = current_schema() ORDER BY 1`)
-	if err != nil {
-		return nil, fmt.Errorf("list hypertables: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("list hypertables: %w", err)
-	}
-	return names, nil
+	return query.Column[string](ctx, c.from, "list hypertables", `SELECT hypertable_name::text
+		FROM timescaledb_information.hypertables WHERE hypertable_schema = current_schema() ORDER BY 1`)
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/attune-go/attune/lab/query"
 )
 
 // live are the statuses of executions that have not ended.
@@ -28,12 +29,7 @@ var growing = map[string]string{
 type set map[int64]bool
 
 func (s set) literal() string {
-	ids := make([]string, 0, len(s))
-	for id := range s {
-		ids = append(ids, strconv.FormatInt(id, 10))
-	}
-	slices.Sort(ids)
-	return "'{" + strings.Join(ids, ",") + "}'::bigint[]"
+	return "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.slice()), " ", ","), "[]") + "}'::bigint[]"
 }
 
 // rows chooses the rows and copies them.
@@ -80,20 +76,11 @@ type table struct {
 }
 
 func (c *copier) tables(ctx context.Context) ([]table, error) {
-	rows, err := c.tx.Query(ctx, `SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
+	return query.Rows(ctx, c.tx, "list the tables of the original", `SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-		GROUP BY c.oid, c.relname ORDER BY c.relname`)
-	if err != nil {
-		return nil, fmt.Errorf("list the tables of the original: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t table, err error) {
-		return t, row.Scan(&t.name, &t.columns)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the tables of the original: %w", err)
-	}
-	return all, nil
+		GROUP BY c.oid, c.relname ORDER BY c.relname`, nil,
+		func(t *table) []any { return []any{&t.name, &t.columns} })
 }
 
 // selection is the condition and the order of the rows to copy. Rows that refer to a row of a sampled table are
@@ -217,23 +204,13 @@ func (c *copier) choose(ctx context.Context, tables []table) (map[string]set, er
 	return chosen, nil
 }
 
-func (s set) slice() []int64 {
-	ids := make([]int64, 0, len(s))
-	for id := range s {
-		ids = append(ids, id)
-	}
-	return ids
-}
+func (s set) slice() []int64 { return slices.Collect(maps.Keys(s)) }
 
 // add adds the ids that a query returns, and reports whether one is new.
-func (c *copier) add(ctx context.Context, to set, query string, args ...any) (bool, error) {
-	rows, err := c.tx.Query(ctx, query, args...)
+func (c *copier) add(ctx context.Context, to set, sql string, args ...any) (bool, error) {
+	ids, err := query.Column[int64](ctx, c.tx, fmt.Sprintf("%.60s", sql), sql, args...)
 	if err != nil {
-		return false, fmt.Errorf("%.60s: %w", query, err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return false, fmt.Errorf("%.60s: %w", query, err)
+		return false, err
 	}
 	before := len(to)
 	for _, id := range ids {

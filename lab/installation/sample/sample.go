@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/attune-go/attune/lab/query"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -280,23 +281,14 @@ func (c *copier) checkKeys(ctx context.Context) error {
 type foreignKey struct{ table, column, parent, parentColumn string }
 
 func foreignKeys(ctx context.Context, conn *pgx.Conn) ([]foreignKey, error) {
-	rows, err := conn.Query(ctx, `SELECT c.relname::text, a.attname::text, p.relname::text, b.attname::text
+	return query.Rows(ctx, conn, "list foreign keys", `SELECT c.relname::text, a.attname::text, p.relname::text, b.attname::text
 		FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class p ON p.oid = k.confrelid
 		JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 		JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
 		WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND c.relnamespace = current_schema()::regnamespace
 		  AND p.relnamespace = c.relnamespace AND k.conparentid = 0
-		ORDER BY 1, 2`)
-	if err != nil {
-		return nil, fmt.Errorf("list foreign keys: %w", err)
-	}
-	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k foreignKey, err error) {
-		return k, row.Scan(&k.table, &k.column, &k.parent, &k.parentColumn)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list foreign keys: %w", err)
-	}
-	return keys, nil
+		ORDER BY 1, 2`, nil,
+		func(k *foreignKey) []any { return []any{&k.table, &k.column, &k.parent, &k.parentColumn} })
 }
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -45,7 +45,6 @@ func refused(t *testing.T, conn *pgx.Conn, sql, text string) {
 
 // The stand-in keeps rows in chunks, and refuses the same statements as TimescaleDB.
 func TestTheStandInRefusesTheSameStatements(t *testing.T) {
-	t.Parallel()
 	_, conn := converted(t)
 	ctx := testkit.Context(t)
 	require.Equal(t, 5, count(t, conn, "SELECT count(*) FROM timescaledb_information.hypertables WHERE compression_enabled"))
