@@ -57,9 +57,17 @@ type Monitor struct {
 	wiring   lastWiring // wiringMu guards it, and is held while it is read
 }
 
-// Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits
-// and execution_slot, workQueues the work queues of an adopted installation.
-type Shape struct{ Ours, Shared, history, ledger, workQueues bool }
+// Shape says what the schema offers beyond Attune's published tables. Ours is every table of the engine, workQueues the
+// work queues of an adopted installation.
+type Shape struct{ Ours, history, workQueues bool }
+
+// query chooses the query for a schema with the tables of the engine, or the one for the published schema.
+func (s Shape) query(ours, published string) string {
+	if s.Ours {
+		return ours
+	}
+	return published
+}
 
 // shapeTTL bounds how late a running dashboard notices a migration.
 const shapeTTL = time.Minute
@@ -119,10 +127,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 	if err != nil {
 		return Shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
-	s := Shape{
-		Ours: row.Ours, Shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
-		workQueues: row.Ours && row.WorkQueues,
-	}
+	s := Shape{Ours: row.Ours, history: row.History, workQueues: row.Ours && row.WorkQueues}
 	m.mu.Lock()
 	m.shape, m.shapeAt = s, time.Now()
 	m.mu.Unlock()
