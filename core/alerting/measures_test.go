@@ -170,7 +170,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		"AlertLive":   {store.AlertLive, []any{bound, 300.0}},
 		"RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
 		"AlertEnds":   {store.AlertEnds, nil}, "CountActivity": {store.CountActivity, []any{0.0}},
-		"AlertRetries":     {store.AlertRetries, []any{bound}},
+		"AlertRetries":          {store.AlertRetries, []any{bound}},
 		"ViewDeadLetterNumbers": {store.ViewDeadLetterNumbers, []any{bound, 300.0}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
 	} {
