@@ -12,7 +12,7 @@ import (
 
 // queues adds the waits and lengths of queues.
 func (m *Measures) queues(list []monitor.Queue, now time.Time) {
-	m.know("head_wait", "idle_slots", "paused_wait", "queue_fill", "queue_length", "queue_paused")
+	m.know("head_wait", "idle_slots", "lowered_limit_wait", "paused_wait", "queue_fill", "queue_length", "queue_paused")
 	for i := range list {
 		q := &list[i]
 		if q.Queued == 0 {
@@ -37,6 +37,11 @@ func (m *Measures) queues(list []monitor.Queue, now time.Time) {
 		m.add("head_wait", s)
 		if (q.Limit == nil || q.Active < *q.Limit) && q.BlockedScope == nil && q.BlockedUntil == nil {
 			m.add("idle_slots", s)
+		}
+		if of := q.LimitFrom; of.Kind == monitor.LimitOverride && of.Threshold != nil && q.Limit != nil &&
+			*q.Limit < *of.Threshold {
+			s.Detail = fmt.Sprintf("%d instead of %d", *q.Limit, *of.Threshold)
+			m.add("lowered_limit_wait", s)
 		}
 	}
 }

@@ -159,6 +159,15 @@ var measures = []Measure{
 		Rules:   map[string]*AlertRule{"loop_late": above("warning", 0, 0)},
 	},
 	{
+		Name: "lowered_limit_wait", Unit: UnitSeconds, Each: "queue", View: "queues",
+		From: FromDatabase, Filter: "{action}",
+		About:   "Wait of the longest waiting execution of a queue whose limit an operator has set below that of its policy; paused queues are left out.",
+		Why:     "The operator has forgotten to reset the limit, or the reason for it takes long.",
+		Summary: "{target} head waits {value} under a lowered limit: {detail}",
+		Hint:    "`attune-executor queue limit --reset`, or A in the dashboard",
+		Rules:   map[string]*AlertRule{"limit_lowered": above("warning", 300, 0)},
+	},
+	{
 		Name: "other_executors", Unit: UnitCount, View: "overview", From: FromBroker,
 		About:   "Consumers of the engine's queues that are no replica of it, checked once a minute.",
 		Why:     "Two independent engines admit the same executions.",
