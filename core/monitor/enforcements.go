@@ -34,7 +34,8 @@ type enforcementRow struct {
 func readEnforcements(
 	ctx context.Context, tx *store.Tx, f EnforcementFilter, before, scan int64,
 ) ([]enforcementRow, error) {
-	rows, err := store.Rows[enforcementRow](ctx, tx, store.ViewEnforcements, f.Event, before, scan, f.Rule, f.Status, f.Limit)
+	rows, err := store.Rows[enforcementRow](ctx, tx, store.ViewEnforcements,
+		f.Event, before, scan, f.Rule, f.Status, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read a page of enforcements: %w", err)
 	}

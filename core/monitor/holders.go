@@ -79,7 +79,8 @@ func (m *Monitor) Holders(
 	if len(found) == 0 {
 		return h, nil
 	}
-	rows, err := store.Rows[holderRow](ctx, tx, store.ViewHolders, each(found, func(r store.ViewQueueHoldersRow) int64 { return r.ID }))
+	rows, err := store.Rows[holderRow](ctx, tx, store.ViewHolders,
+		each(found, func(r store.ViewQueueHoldersRow) int64 { return r.ID }))
 	if err != nil {
 		return nil, fmt.Errorf("read %d holders: %w", len(found), err)
 	}

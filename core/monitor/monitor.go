@@ -145,28 +145,12 @@ func timed(name string, fn func() error) (Source, error) {
 	return source, err
 }
 
-// text is the value of a pointer, or empty.
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // cutText marks a text that the database has cut to so many characters.
 func cutText(text string, most int) string {
 	if utf8.RuneCountInString(text) < most {
 		return text
 	}
 	return text + "…"
-}
-
-// wide converts a nullable number of the database.
-func wide(n *int32) *int64 {
-	if n == nil {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // Pattern makes a pattern for ILIKE: a star matches anything, the database's wildcards match

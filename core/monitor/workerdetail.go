@@ -111,7 +111,8 @@ func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 
 func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) error {
 	var err error
-	d.Running, err = store.Rows[WorkerRun](ctx, tx, s.query(store.ViewWorkerRuns, store.ViewPublishedWorkerRuns), d.ID, WorkerRunRows+1)
+	query := s.query(store.ViewWorkerRuns, store.ViewPublishedWorkerRuns)
+	d.Running, err = store.Rows[WorkerRun](ctx, tx, query, d.ID, WorkerRunRows+1)
 	if err != nil {
 		return fmt.Errorf("read what worker %d has: %w", d.ID, err)
 	}

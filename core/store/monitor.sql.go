@@ -108,29 +108,30 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 }
 
 const MonitorExecutionRest = `-- name: MonitorExecutionRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
-       coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+SELECT e.action AS action_id, e.enforcement, e.original_execution AS original, coalesce(e.retry_reason, '')::text AS retry_reason,
+       (SELECT attempt FROM execution x WHERE x.id = e.id) AS attempt,
+       coalesce(left(d.config, m.cut), '')::text AS config, (CASE WHEN length(d.config) > m.cut THEN octet_length(d.config) ELSE 0 END)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, m.cut), '')::text AS env, (CASE WHEN length(d.env_vars) > m.cut THEN octet_length(d.env_vars) ELSE 0 END)::bigint AS env_bytes,
+       coalesce(left(d.result, m.cut), '')::text AS result, (CASE WHEN length(d.result) > m.cut THEN octet_length(d.result) ELSE 0 END)::bigint AS result_bytes,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS child_count
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN (SELECT $1::int AS cut) m CROSS JOIN execution e
 CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = $2::bigint
 `
 
 type MonitorExecutionRestRow struct {
-	Action            *int64
-	Enforcement       *int64
-	OriginalExecution *int64
-	RetryReason       *string
-	Attempt           int32
-	Config            string
-	ConfigBytes       int64
-	EnvVars           string
-	EnvBytes          int64
-	Result            string
-	ResultBytes       int64
-	Children          int64
+	ActionID    *int64
+	Enforcement *int64
+	Original    *int64
+	RetryReason string
+	Attempt     int32
+	Config      string
+	ConfigBytes int64
+	Env         string
+	EnvBytes    int64
+	Result      string
+	ResultBytes int64
+	ChildCount  int64
 }
 
 // Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
@@ -139,18 +140,18 @@ func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64)
 	row := q.db.QueryRow(ctx, MonitorExecutionRest, cut, iD)
 	var i MonitorExecutionRestRow
 	err := row.Scan(
-		&i.Action,
+		&i.ActionID,
 		&i.Enforcement,
-		&i.OriginalExecution,
+		&i.Original,
 		&i.RetryReason,
 		&i.Attempt,
 		&i.Config,
 		&i.ConfigBytes,
-		&i.EnvVars,
+		&i.Env,
 		&i.EnvBytes,
 		&i.Result,
 		&i.ResultBytes,
-		&i.Children,
+		&i.ChildCount,
 	)
 	return i, err
 }

@@ -244,12 +244,13 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = '
 -- name: MonitorExecutionRest :one
 -- Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
 -- attempt: there the unqualified name means absent.
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
-       coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+SELECT e.action AS action_id, e.enforcement, e.original_execution AS original, coalesce(e.retry_reason, '')::text AS retry_reason,
+       (SELECT attempt FROM execution x WHERE x.id = e.id) AS attempt,
+       coalesce(left(d.config, m.cut), '')::text AS config, (CASE WHEN length(d.config) > m.cut THEN octet_length(d.config) ELSE 0 END)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, m.cut), '')::text AS env, (CASE WHEN length(d.env_vars) > m.cut THEN octet_length(d.env_vars) ELSE 0 END)::bigint AS env_bytes,
+       coalesce(left(d.result, m.cut), '')::text AS result, (CASE WHEN length(d.result) > m.cut THEN octet_length(d.result) ELSE 0 END)::bigint AS result_bytes,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS child_count
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN (SELECT sqlc.arg(cut)::int AS cut) m CROSS JOIN execution e
 CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = sqlc.arg(id)::bigint;
 
