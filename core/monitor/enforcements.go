@@ -24,17 +24,11 @@ func (f EnforcementFilter) Check() error {
 	return checkWords("status", []string{f.Status}, EnforcementStatuses)
 }
 
-// enforcementRow is an enforcement with the id of its rule, 0 if that was deleted.
-type enforcementRow struct {
-	Enforcement
-	Rule int64
-}
-
 // readEnforcements reads a page of a bounded number of enforcements, of an event or below an id.
 func readEnforcements(
 	ctx context.Context, tx *store.Tx, f EnforcementFilter, before, scan int64,
-) ([]enforcementRow, error) {
-	rows, err := store.Rows[enforcementRow](ctx, tx, store.ViewEnforcements,
+) ([]Enforcement, error) {
+	rows, err := store.Rows[Enforcement](ctx, tx, store.ViewEnforcements,
 		f.Event, before, scan, f.Rule, f.Status, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read a page of enforcements: %w", err)
@@ -43,16 +37,14 @@ func readEnforcements(
 }
 
 // ofEvent reads the enforcements of an event by rule.
-func ofEvent(ctx context.Context, tx *store.Tx, f EnforcementFilter) ([]enforcementRow, error) {
+func ofEvent(ctx context.Context, tx *store.Tx, f EnforcementFilter) ([]Enforcement, error) {
 	f.Limit = enforcedOfOne
 	rows, err := readEnforcements(ctx, tx, f, 0, enforcedOfOne)
-	slices.SortFunc(rows, func(a, b enforcementRow) int {
+	slices.SortFunc(rows, func(a, b Enforcement) int {
 		return cmp.Or(cmp.Compare(a.RuleRef, b.RuleRef), cmp.Compare(a.ID, b.ID))
 	})
 	return rows, err
 }
-
-func enforcementOf(r enforcementRow) Enforcement { return r.Enforcement }
 
 // Enforcements reads one page of enforcements below the cursor; 0 is the newest. It reads a bounded
 // number of rows and says so.
@@ -63,22 +55,19 @@ func (m *Monitor) Enforcements(ctx context.Context, filter EnforcementFilter, cu
 	}
 	before := cmp.Or(cursor, math.MaxInt64)
 	filter.Limit = cmp.Or(filter.Limit, DefaultPage)
-	err := m.Read(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+	err := m.Read(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
 		if !s.Ours {
 			return ErrUnmigrated
 		}
 		if filter.Event != 0 {
-			rows, err := ofEvent(ctx, tx, filter)
-			page.List = each(rows, enforcementOf)
+			page.List, err = ofEvent(ctx, tx, filter)
 			return err
 		}
-		rows, err := readEnforcements(ctx, tx, filter, before, eventScan)
-		if err != nil {
+		if page.List, err = readEnforcements(ctx, tx, filter, before, eventScan); err != nil {
 			return err
 		}
-		page.List = each(rows, enforcementOf)
-		if len(rows) == filter.Limit {
-			page.Next = rows[len(rows)-1].ID
+		if n := len(page.List); n == filter.Limit {
+			page.Next = page.List[n-1].ID
 			return nil
 		}
 		seen, err := tx.CountEnforcementsBelow(ctx, before, eventScan)
@@ -134,7 +123,7 @@ func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement,
 	if err != nil || len(rows) == 0 || rows[0].ID != id {
 		return nil, err
 	}
-	return &rows[0].Enforcement, nil
+	return &rows[0], nil
 }
 
 // verdicts evaluates the event by the stored and the present conditions.

@@ -91,6 +91,7 @@ type EnforcementFilter struct {
 // Enforcement is a rule fired by an event.
 type Enforcement struct {
 	ID         int64  `json:"id"`
+	Rule       int64  `json:"-"` // 0 if it was deleted
 	RuleRef    string `json:"rule_ref"`
 	TriggerRef string `json:"trigger_ref"`
 	Event      int64  `json:"event,omitempty"`
@@ -258,12 +259,12 @@ func noteOf(row *eventRow) string {
 }
 
 // assess lists the fired rules, deleted ones too, then the others.
-func (d *EventDetail) assess(row *eventRow, enforced []enforcementRow, rules []ruleRow) {
+func (d *EventDetail) assess(row *eventRow, enforced []Enforcement, rules []ruleRow) {
 	event, err := rule.NewEvent(row.ID, row.TriggerRef, row.Payload, row.Created)
 	fired := map[int64]bool{}
 	for i := range enforced {
-		one := &enforced[i].Enforcement
-		fired[enforced[i].Rule] = true
+		one := &enforced[i]
+		fired[one.Rule] = true
 		verdict := RuleVerdict{RuleRef: one.RuleRef, Verdict: VerdictFired, Enforcement: one, Why: firedWords(*one)}
 		if one.Status == "disabled" {
 			verdict.Verdict = VerdictDisabled
