@@ -171,8 +171,9 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		"RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
 		"AlertEnds":   {store.AlertEnds, nil}, "CountActivity": {store.CountActivity, []any{0.0}},
 		"AlertRetries":          {store.AlertRetries, []any{bound}},
-		"ViewDeadLetterNumbers": {store.ViewDeadLetterNumbers, []any{bound, 300.0}}, "AlertLostWork": {store.AlertLostWork, nil},
-		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
+		"ViewDeadLetterNumbers": {store.ViewDeadLetterNumbers, []any{bound, 300.0}},
+		"AlertLostWork":         {store.AlertLostWork, nil},
+		"CountLostWorkSince":    {store.CountLostWorkSince, []any{19_000, bound}},
 	} {
 		rows, err := st.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
 		require.NoError(t, err, name)

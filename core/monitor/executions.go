@@ -152,7 +152,8 @@ func newSearch(
 	// Without an index for the matching rows, the search reads rows that do not match.
 	reads := f.Parent == 0 && len(f.IDs) == 0 && (f.sifted() || f.Action != "" || f.Worker != "" || len(q.live) > 0 ||
 		len(q.ended) > 0 && !s.Ours)
-	q.bothEnds = reads && cursor <= 0 && len(q.live) > 0 && len(q.ended) == 0 && s.Ours && len(f.Params) == 0 && !f.InOrder
+	q.bothEnds = reads && cursor <= 0 && len(q.live) > 0 && len(q.ended) == 0 && s.Ours && len(f.Params) == 0 &&
+		!f.InOrder
 	q.windowed = reads && !q.bothEnds || f.InOrder
 	floor, ceiling, err := timeWindow(ctx, tx, f.MaxAge, f.MinAge)
 	if err != nil {
