@@ -129,12 +129,11 @@ func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 		}
 		read.Reading = a.Reading
 		*a = *read
-		past, err := tx.ListPastAlerts(ctx, alertHistory)
-		if err != nil {
+		if a.Recent, err = store.Rows[Alert](ctx, tx, store.ListPastAlerts, alertHistory); err != nil {
 			return fmt.Errorf("list past alerts: %w", err)
 		}
-		for i := range past {
-			a.Recent = append(a.Recent, m.alertOf(&past[i]))
+		for i := range a.Recent {
+			m.measured(&a.Recent[i])
 		}
 		if o, err = m.aside(ctx, tx, s, a.At); err != nil {
 			return err
@@ -173,12 +172,8 @@ func (m *Reader) aside(ctx context.Context, tx *store.Tx, s monitor.Shape, at ti
 func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, now time.Time,
 	bound int64,
 ) (*Alerts, error) {
-	if !s.Shared {
+	if !s.Ours {
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
-	}
-	there, err := tx.AlertSchema(ctx)
-	if err != nil || !there {
-		return nil, err
 	}
 	replicas, err := m.ReadReplicas(ctx, tx, s, now)
 	if err != nil {
@@ -189,14 +184,13 @@ func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if a.evaluation(replicas, now); !a.Evaluated {
 		a.gone = m.rules.gone(replicas, 0)
 	}
-	rows, err := tx.ListAlerts(ctx, bound)
-	if err != nil {
+	if a.Open, err = store.Rows[Alert](ctx, tx, store.ListAlerts, bound); err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
-	for i := range rows {
-		one := m.alertOf(&rows[i])
+	for i := range a.Open {
+		one := &a.Open[i]
+		m.measured(one)
 		one.NotEvaluated = !a.Evaluated || now.Sub(one.Seen) > unevaluatedAfter
-		a.Open = append(a.Open, one)
 	}
 	a.order(m.rules)
 	if len(a.Open) > 0 || !a.Evaluated {
@@ -230,22 +224,6 @@ func (a *Alerts) evaluation(replicas *monitor.Replicas, now time.Time) {
 		}
 		a.Evaluated = a.Evaluated || r.Alive() && now.Sub(at) <= evaluatedWithin
 	}
-}
-
-func (m *Reader) alertOf(row *store.Alert) Alert {
-	one := Alert{
-		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary,
-		Hint:  row.Hint,
-		Value: row.Value, Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending,
-	}
-	switch {
-	case row.Cleared != nil:
-		one.State = AlertCleared
-	case row.Fired != nil:
-		one.State = AlertFiring
-	}
-	m.measured(&one)
-	return one
 }
 
 // measured copies the texts of the measure.

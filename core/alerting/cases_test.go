@@ -298,6 +298,16 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_state set active_count = 2`) },
 	},
+	"limit_lowered": {
+		target: "demo.sleep",
+		make: func(b *bundle) {
+			q := b.queue(func(r *testkit.StateRow) { r.Queued, r.Active = 1, 2 })
+			testkit.Policy(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"}, 4)
+			b.exec(`update execution_admission_state set limit_override = 2`)
+			b.waits(q, 6*time.Minute)
+		},
+		undo: func(b *bundle) { b.exec(`update execution_admission_state set limit_override = null`) },
+	},
 	"queue_head_wait_critical": {
 		target: "demo.sleep",
 		make:   func(b *bundle) { b.waits(b.queue(func(r *testkit.StateRow) { r.Queued = 1 }), 31*time.Minute) },

@@ -115,7 +115,7 @@ type measuring struct {
 	reader *Reader
 	// open is the number of undecided dead letters, negative while unknown.
 	open    int64
-	workers []store.AlertWorkersRow
+	workers []worker
 }
 
 // Measure reads all measures: from the database in one read-only transaction, then from the broker.
@@ -130,9 +130,8 @@ func (m *Reader) Measure(ctx context.Context) (*Measures, error) {
 		if err := r.readShared(ctx, tx, s); err != nil {
 			return err
 		}
-		if recorded, err = tx.AlertSchema(ctx); err != nil || !recorded || !s.Shared {
-			recorded = false
-			return err
+		if recorded = s.Ours; !recorded {
+			return nil
 		}
 		for _, one := range readings {
 			if err := one.read(ctx, tx, r); err != nil {

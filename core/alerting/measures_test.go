@@ -167,9 +167,10 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		"AlertLive":   {store.AlertLive, []any{bound, 300.0}},
 		"RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
 		"AlertEnds":   {store.AlertEnds, nil}, "CountActivity": {store.CountActivity, []any{0.0}},
-		"AlertRetries":     {store.AlertRetries, []any{bound}},
-		"AlertDeadLetters": {store.AlertDeadLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
-		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
+		"AlertRetries":          {store.AlertRetries, []any{bound}},
+		"ViewDeadLetterNumbers": {store.ViewDeadLetterNumbers, []any{bound, 300.0}},
+		"AlertLostWork":         {store.AlertLostWork, nil},
+		"CountLostWorkSince":    {store.CountLostWorkSince, []any{19_000, bound}},
 	} {
 		plan := strings.Join(testkit.Column[string](t, st.Pool(), "explain "+query.sql, query.args...), "\n")
 		for _, table := range []string{"execution", "lost_work", "dead_letter"} {

@@ -12,7 +12,7 @@ import (
 
 // queues adds the waits and lengths of queues.
 func (m *Measures) queues(list []monitor.Queue, now time.Time) {
-	m.know("head_wait", "idle_slots", "paused_wait", "queue_fill", "queue_length", "queue_paused")
+	m.know("head_wait", "idle_slots", "lowered_limit_wait", "paused_wait", "queue_fill", "queue_length", "queue_paused")
 	for i := range list {
 		q := &list[i]
 		if q.Queued == 0 {
@@ -37,6 +37,11 @@ func (m *Measures) queues(list []monitor.Queue, now time.Time) {
 		m.add("head_wait", s)
 		if (q.Limit == nil || q.Active < *q.Limit) && q.BlockedScope == nil && q.BlockedUntil == nil {
 			m.add("idle_slots", s)
+		}
+		if of := q.LimitFrom; of.Kind == monitor.LimitOverride && of.Threshold != nil && q.Limit != nil &&
+			*q.Limit < *of.Threshold {
+			s.Detail = fmt.Sprintf("%d instead of %d", *q.Limit, *of.Threshold)
+			m.add("lowered_limit_wait", s)
 		}
 	}
 }
@@ -132,15 +137,17 @@ func (m *Measures) alarms(list []string) {
 
 // worker is what the rules about workers need.
 type worker struct {
-	name               string
-	sensor             bool
-	active             bool // by its row
-	kept               bool // cordoned or draining
-	silence            time.Duration
-	suspect            *time.Duration
-	suspectWhy, health string
-	assigned           int64
-	never              bool // it never sent a heartbeat
+	ID                 int64
+	Name               string
+	Sensor             bool
+	Active             bool // by its row
+	Kept               bool // cordoned or draining
+	Never              bool // it never sent a heartbeat
+	Vanished           bool // it was marked inactive in the last five minutes
+	Silence            time.Duration
+	Suspect            *time.Duration
+	SuspectWhy, Health string
+	Assigned, Ready    int64
 }
 
 // workers adds heartbeats and suspicions, and the number of workers that get work.
@@ -148,30 +155,30 @@ func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duratio
 	m.know("heartbeat_age", "suspect_seconds")
 	active, unhealthy, ill := int64(0), 0, []string{}
 	for _, w := range list {
-		since := now.Add(-w.silence)
+		since := now.Add(-w.Silence)
 		owns := ""
-		if w.assigned > 0 {
-			owns = ", owns " + phrase.Plural(w.assigned, "execution", "executions")
+		if w.Assigned > 0 {
+			owns = ", owns " + phrase.Plural(w.Assigned, "execution", "executions")
 		}
 		detail := owns
-		if w.never {
+		if w.Never {
 			detail = ", it never reported" + owns
 		}
-		m.add("heartbeat_age", Sample{Target: w.name, Value: w.silence.Seconds(), Detail: detail, Since: &since})
-		if w.suspect != nil {
-			begun := now.Add(-*w.suspect)
+		m.add("heartbeat_age", Sample{Target: w.Name, Value: w.Silence.Seconds(), Detail: detail, Since: &since})
+		if w.Suspect != nil {
+			begun := now.Add(-*w.Suspect)
 			m.add("suspect_seconds", Sample{
-				Target: w.name, Value: max(w.suspect.Seconds(), 0.001),
-				Detail: cmp.Or(w.suspectWhy, "its queue took nothing") + owns, Since: &begun,
+				Target: w.Name, Value: max(w.Suspect.Seconds(), 0.001),
+				Detail: cmp.Or(w.SuspectWhy, "its queue took nothing") + owns, Since: &begun,
 			})
 		}
-		if !w.active || w.sensor || w.kept || w.silence > staleAfter || w.suspect != nil {
+		if !w.Active || w.Sensor || w.Kept || w.Silence > staleAfter || w.Suspect != nil {
 			continue
 		}
 		active++
-		if w.health == "unhealthy" {
+		if w.Health == "unhealthy" {
 			unhealthy++
-			ill = append(ill, w.name)
+			ill = append(ill, w.Name)
 		}
 	}
 	m.working(active)

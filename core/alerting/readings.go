@@ -102,10 +102,9 @@ var readings = []struct {
 	}},
 	{"look at the workers", readWorkers},
 	{"count dead letters", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		deadLetters, err := tx.AlertDeadLetters(ctx, measureRows)
-		const minutes = 5
-		r.open = deadLetters.Open // the depth follows from the broker
-		r.set("dead_letter_rate", float64(deadLetters.Recent)/minutes, "")
+		deadLetters, err := tx.ViewDeadLetterNumbers(ctx, measureRows, monitor.RatePace.Seconds())
+		r.open = deadLetters.Waiting // the depth follows from the broker
+		r.set("dead_letter_rate", float64(deadLetters.Lately)/monitor.RatePace.Minutes(), "")
 		return err
 	}},
 }
@@ -255,27 +254,15 @@ func commonest(said []store.MonitorFailReasonsRow, action string) string {
 }
 
 func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
-	rows, err := tx.AlertWorkers(ctx, probeValid.Seconds(), monitor.WorkerLimit)
+	list, err := store.Rows[worker](ctx, tx, store.AlertWorkers, probeValid.Seconds(), monitor.WorkerLimit)
 	if err != nil {
 		return err
 	}
-	list, vanished := make([]worker, len(rows)), []string{}
-	for i, row := range rows {
-		if row.Vanished {
-			vanished = append(vanished, row.Name)
+	vanished := []string{}
+	for i := range list {
+		if list[i].Vanished {
+			vanished = append(vanished, list[i].Name)
 		}
-		w := worker{
-			name: row.Name, sensor: row.Role == "sensor", active: row.Active, kept: row.Cordoned || row.Draining,
-			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned,
-			silence: monitor.Seconds(row.Silence), never: row.Silence < 0,
-		}
-		if w.never {
-			w.silence = monitor.Seconds(row.Age)
-		}
-		if row.Suspect >= 0 {
-			w.suspect = new(monitor.Seconds(row.Suspect))
-		}
-		list[i] = w
 	}
 	r.Measures.workers(list, r.At, r.reader.Config().StaleAfter)
 	restarts, err := tx.ViewWorkerRestarts(ctx, monitor.RestartSpan.Seconds())
@@ -289,7 +276,7 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 		})
 	}
 	r.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))
-	r.workers = rows
+	r.workers = list
 	return nil
 }
 
@@ -379,7 +366,7 @@ func (r *measuring) askWorkerQueues(ctx context.Context) {
 	r.know("worker_queue_depth")
 	asked := 0
 	for _, w := range r.workers {
-		if w.Role == "sensor" {
+		if w.Sensor {
 			continue
 		}
 		ready := w.Ready

@@ -70,7 +70,8 @@ func MeasuresFrom(server Servers) (names []string) {
 	return names
 }
 
-// Measure is the only declaration of a value that alert rules compare. Package alerting reads the value.
+// Measure is the only declaration of a value that alert rules compare, with its built-in rules. Package alerting reads
+// the value.
 type Measure struct {
 	Name string
 	Unit Unit
@@ -92,6 +93,8 @@ type Measure struct {
 	Series, Label string
 	// Absent says that a missing series means zero.
 	Absent bool
+	// Rules are the built-in rules about it by name.
+	Rules map[string]*AlertRule
 }
 
 // MeasureNamed finds a measure by name.
@@ -207,69 +210,19 @@ func (m Measure) Format(value float64) string {
 	}
 }
 
-// defaultAlerts are the built-in rules. The names and thresholds of the first four, the length and the bands of queues
-// and those of dead letters are published; no_active_workers additionally leaves a worker time to start.
+// defaultAlerts are the built-in rules. Published are the names and thresholds of high_execution_timeout_rate,
+// no_active_workers, dlq_buildup and stale_executions, the length and the bands of queues and those of dead letters;
+// no_active_workers additionally leaves a worker time to start.
 func defaultAlerts() map[string]*AlertRule {
-	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
-		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
+	rules := map[string]*AlertRule{}
+	for _, m := range measures {
+		for name, builtin := range m.Rules {
+			rule := *builtin
+			rule.Measure = m.Name
+			rules[name] = &rule
+		}
 	}
-	below := func(severity, measure string, below float64, held time.Duration) *AlertRule {
-		return &AlertRule{Enabled: true, Measure: measure, Below: below, For: held, Severity: severity}
-	}
-	return map[string]*AlertRule{
-		"high_execution_timeout_rate": rule("warning", "execution_timeouts", 10, 0),
-		"no_active_workers":           below("critical", "active_workers", 1, 15*time.Second),
-		"dlq_buildup":                 rule("warning", "dead_letter_depth", 100, 0),
-		"stale_executions":            rule("warning", "scheduled_overdue", 0, 0),
-
-		"dlq_waiting":           rule("info", "dead_letter_depth", 0, 0),
-		"dlq_depth_warning":     rule("warning", "dead_letter_depth", 10, 0),
-		"dlq_depth_critical":    rule("critical", "dead_letter_depth", 100, 0),
-		"dlq_rate_warning":      rule("warning", "dead_letter_rate", 5, 0),
-		"dlq_rate_critical":     rule("critical", "dead_letter_rate", 20, 0),
-		"dlq_growth":            rule("critical", "dead_letters_growth", 0, 5*time.Minute),
-		"dlq_routes_lost":       rule("critical", "dead_letter_routes_lost", 0, 30*time.Second),
-		"worker_queue_warning":  rule("warning", "worker_queue_depth", 49, 0),
-		"worker_queue_critical": rule("critical", "worker_queue_depth", 99, 0),
-
-		"worker_heartbeat":  rule("warning", "heartbeat_age", 90, 0),
-		"worker_suspect":    rule("warning", "suspect_seconds", 0, 0),
-		"worker_restarts":   rule("warning", "worker_restarts", 2, 0),
-		"workers_missing":   rule("critical", "workers_missing", 0, time.Minute),
-		"workers_vanish":    rule("critical", "workers_deactivated", 2, 0),
-		"unhealthy_workers": rule("warning", "unhealthy_workers", 0.5, time.Minute),
-
-		"queue_head_wait":          rule("warning", "head_wait", 600, 0),
-		"queue_head_wait_critical": rule("critical", "head_wait", 1800, 0),
-		"queue_fill_info":          rule("info", "queue_fill", 0.1, time.Minute),
-		"queue_fill_warning":       rule("warning", "queue_fill", 0.5, time.Minute),
-		"queue_fill_critical":      rule("critical", "queue_fill", 0.8, time.Minute),
-		"queue_growth":             rule("warning", "queue_growth", 1000, 0),
-		"queue_idle_slots":         rule("warning", "idle_slots", 300, 0),
-		"queue_timeouts_ahead":     rule("warning", "timeouts_ahead", 0, 0),
-		"queue_length":             rule("info", "queue_length", 100, time.Minute),
-		"queue_paused":             rule("info", "queue_paused", 0, 0),
-		"paused_long":              rule("warning", "paused_wait", 3600, 0),
-		"exec_stuck":               rule("info", "stuck_seconds", 600, 0),
-		"action_failing":           rule("warning", "action_failures", 0.5, 0),
-		"retry_rate":               rule("warning", "retry_rate", 0.2, time.Minute),
-		"leaked_slot":              rule("critical", "leaked_slots", 0, time.Minute),
-
-		"no_replica":         below("critical", "replicas", 1, 0),
-		"replica_silent":     rule("warning", "replica_silence", 30, 0),
-		"replica_unwell":     rule("warning", "replica_problems", 0, 0),
-		"installation_fault": rule("critical", "installation_faults", 0, 0),
-		"loop_late":          rule("warning", "loop_silence", 0, 0),
-		"outbox_age":         rule("warning", "outbox_age", 30, 0),
-		"other_executor":     rule("critical", "other_executors", 0, 15*time.Second),
-		"topology":           rule("critical", "topology_problems", 0, 0),
-		"broker_alarm":       rule("critical", "broker_alarms", 0, 0),
-		"partition_missing":  rule("warning", "partitions_missing", 0, 0),
-		"rule_failing":       rule("warning", "failing_rules", 0, 0),
-		"rule_rate":          rule("warning", "rule_rate", 1000, time.Minute),
-		"work_queue_waits":   rule("warning", "work_queue_items", 0, 0),
-		"unmeasured":         rule("warning", "unmeasured", 0, 2*time.Minute),
-	}
+	return rules
 }
 
 // publishedMeasures are the measures of published conditions.

@@ -1,5 +1,16 @@
 package config
 
+import "time"
+
+// above and below make a built-in rule. Of rules of one measure lists show the worst.
+func above(severity string, threshold float64, held time.Duration) *AlertRule {
+	return &AlertRule{Enabled: true, Above: threshold, For: held, Severity: severity}
+}
+
+func below(severity string, threshold float64, held time.Duration) *AlertRule {
+	return &AlertRule{Enabled: true, Below: threshold, For: held, Severity: severity}
+}
+
 // measures are all measures of alert rules.
 var measures = []Measure{
 	{
@@ -9,6 +20,7 @@ var measures = []Measure{
 		Why:     "The action is broken, or a service that it needs is down.",
 		Summary: "{target} fails: {value} of its executions",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"action_failing": above("warning", 0.5, 0)},
 	},
 	{
 		Name: "active_workers", Unit: UnitCount, View: "workers", From: FromDatabase,
@@ -16,6 +28,7 @@ var measures = []Measure{
 		Why:     "Without one, every execution fails or waits, as executor.no_workers says.",
 		Summary: "{value} {worker takes|workers take} work",
 		Hint:    "start or uncordon a worker",
+		Rules:   map[string]*AlertRule{"no_active_workers": below("critical", 1, 15*time.Second)},
 	},
 	{
 		Name: "broker_alarms", Unit: UnitCount, View: "dlq", From: FromBroker,
@@ -23,6 +36,7 @@ var measures = []Measure{
 		Why:     "During an alarm the broker accepts no messages: no execution is dispatched and no report arrives.",
 		Summary: "broker alarm: {detail}",
 		Hint:    "publishers are blocked until it clears",
+		Rules:   map[string]*AlertRule{"broker_alarm": above("critical", 0, 0)},
 	},
 	{
 		Name: "dead_letter_depth", Unit: UnitCount, View: "dlq",
@@ -31,6 +45,12 @@ var measures = []Measure{
 		Why:     "Each is an execution that did not run, or a report that was not processed.",
 		Summary: "{value} dead {letter waits|letters wait}",
 		Hint:    "{detail}",
+		Rules: map[string]*AlertRule{
+			"dlq_buildup":        above("warning", 100, 0),
+			"dlq_waiting":        above("info", 0, 0),
+			"dlq_depth_warning":  above("warning", 10, 0),
+			"dlq_depth_critical": above("critical", 100, 0),
+		},
 	},
 	{
 		Name: "dead_letter_rate", Unit: UnitPerMinute, View: "dlq",
@@ -39,6 +59,10 @@ var measures = []Measure{
 		Why:     "Workers do not take their executions, or a sender publishes messages that no consumer understands.",
 		Summary: "dead letters arrive: {value}",
 		Hint:    "`attune-executor dlq stats` groups them by reason, action and worker",
+		Rules: map[string]*AlertRule{
+			"dlq_rate_warning":  above("warning", 5, 0),
+			"dlq_rate_critical": above("critical", 20, 0),
+		},
 	},
 	{
 		Name: "dead_letter_routes_lost", Unit: UnitCount, View: "dlq", From: FromBroker,
@@ -46,6 +70,7 @@ var measures = []Measure{
 		Why:     "Expired and rejected messages are lost without a trace, and a depth of 0 looks like health.",
 		Summary: "{value} dead-letter {route leads|routes lead} nowhere: {detail}",
 		Hint:    "restart a replica, which declares and binds them; `attune-executor doctor` names each",
+		Rules:   map[string]*AlertRule{"dlq_routes_lost": above("critical", 0, 30*time.Second)},
 	},
 	{
 		Name: "dead_letters_growth", Unit: UnitCount, View: "dlq", From: FromDatabase | FromBroker,
@@ -53,6 +78,7 @@ var measures = []Measure{
 		Why:     "They arrive faster than they are decided.",
 		Summary: "dead letters growing: +{value} in 5m",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"dlq_growth": above("critical", 0, 5*time.Minute)},
 	},
 	{
 		Name: "execution_timeouts", Unit: UnitPerMinute, View: "executions", From: FromDatabase,
@@ -60,6 +86,7 @@ var measures = []Measure{
 		Why:     "Workers are overloaded, gone, or cut off from their queues, or more is requested than a limit lets through.",
 		Summary: "executions are not started or not completed in time: {value}",
 		Hint:    "`execution list --status timeout`: {detail}",
+		Rules:   map[string]*AlertRule{"high_execution_timeout_rate": above("warning", 10, 0)},
 	},
 	{
 		Name: "failing_rules", Unit: UnitCount, Each: "rule", View: "overview", From: FromDatabase,
@@ -67,6 +94,7 @@ var measures = []Measure{
 		Why:     "Events do not start the actions that they should, and nothing else reports it.",
 		Summary: "{target} has failed {value} {time|times}: {detail}",
 		Hint:    "`attune-executor rule show {target}`, and `event show` of its events",
+		Rules:   map[string]*AlertRule{"rule_failing": above("warning", 0, 0)},
 	},
 	{
 		Name: "failure_ratio", Unit: UnitRatio, View: "executions", From: FromDatabase,
@@ -81,6 +109,10 @@ var measures = []Measure{
 		Why:     "Nothing in the queue moves, or its limit is too low for what arrives.",
 		Summary: "{target} head waits {value}",
 		Hint:    "{detail}",
+		Rules: map[string]*AlertRule{
+			"queue_head_wait":          above("warning", 600, 0),
+			"queue_head_wait_critical": above("critical", 1800, 0),
+		},
 	},
 	{
 		Name: "heartbeat_age", Unit: UnitSeconds, Each: "worker", View: "workers",
@@ -89,6 +121,7 @@ var measures = []Measure{
 		Why:     "It is dead, stopped or cut off. It gets no more work; the timeout monitor ends or reassigns its executions.",
 		Summary: "{target} heartbeat stale for {value}",
 		Hint:    "limit {limit}{detail}",
+		Rules:   map[string]*AlertRule{"worker_heartbeat": above("warning", 90, 0)},
 	},
 	{
 		Name: "idle_slots", Unit: UnitSeconds, Each: "queue", View: "queues",
@@ -97,6 +130,7 @@ var measures = []Measure{
 		Why:     "The limit is not the cause: workers are missing, busy or stuck.",
 		Summary: "{target} has free slots and its head waits {value}",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"queue_idle_slots": above("warning", 300, 0)},
 	},
 	{
 		Name: "installation_faults", Unit: UnitCount, Each: "replica", View: "overview",
@@ -106,6 +140,7 @@ var measures = []Measure{
 		Why:     "The replica stops processing, ends no execution, and goes on by itself once you repair the database.",
 		Summary: "engine replica {target} is held by a fault of the installation",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"installation_fault": above("critical", 0, 0)},
 	},
 	{
 		Name: "leaked_slots", Unit: UnitCount, View: "queues", From: FromDatabase,
@@ -113,6 +148,7 @@ var measures = []Measure{
 		Why:     "The queue runs fewer executions than its limit. The recovery loop should release the slots within seconds: it does not run, or fails.",
 		Summary: "{value} {slot is|slots are} held by executions that have ended",
 		Hint:    "look at the loop recovery of the replicas and at its log: {detail}",
+		Rules:   map[string]*AlertRule{"leaked_slot": above("critical", 0, time.Minute)},
 	},
 	{
 		Name: "loop_silence", Unit: UnitSeconds, Each: "replica", View: "overview", From: FromDatabase,
@@ -120,6 +156,16 @@ var measures = []Measure{
 		Why:     "This replica does not do the work of the loop; another may.",
 		Summary: "{target} is silent {value} beyond its limit",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"loop_late": above("warning", 0, 0)},
+	},
+	{
+		Name: "lowered_limit_wait", Unit: UnitSeconds, Each: "queue", View: "queues",
+		From: FromDatabase, Filter: "{action}",
+		About:   "Wait of the longest waiting execution of a queue whose limit an operator has set below that of its policy; paused queues are left out.",
+		Why:     "The operator has forgotten to reset the limit, or the reason for it takes long.",
+		Summary: "{target} head waits {value} under a lowered limit: {detail}",
+		Hint:    "`attune-executor queue limit --reset`, or A in the dashboard",
+		Rules:   map[string]*AlertRule{"limit_lowered": above("warning", 300, 0)},
 	},
 	{
 		Name: "other_executors", Unit: UnitCount, View: "overview", From: FromBroker,
@@ -127,6 +173,7 @@ var measures = []Measure{
 		Why:     "Two independent engines admit the same executions.",
 		Summary: "{value} other {executor consumes|executors consume}: {detail}",
 		Hint:    "stop the other executor, or every replica of this one",
+		Rules:   map[string]*AlertRule{"other_executor": above("critical", 0, 15*time.Second)},
 	},
 	{
 		Name: "outbox_age", Unit: UnitSeconds, View: "overview", From: FromDatabase,
@@ -134,6 +181,7 @@ var measures = []Measure{
 		Why:     "Dispatched executions do not reach their workers: the broker is unreachable or blocks.",
 		Summary: "a committed message waits {value} for the broker{detail}",
 		Hint:    "look at the broker and at the connections of the replicas",
+		Rules:   map[string]*AlertRule{"outbox_age": above("warning", 30, 0)},
 	},
 	{
 		Name: "partitions_missing", Unit: UnitCount, Each: "table", View: "overview",
@@ -143,6 +191,7 @@ var measures = []Measure{
 		Why:     "Rows go to the default partition, which is never dropped; without it, writes fail.",
 		Summary: "{target} lacks {value} {partition|partitions}: {detail}",
 		Hint:    "look at the loop retention of the replicas, which creates them a week ahead",
+		Rules:   map[string]*AlertRule{"partition_missing": above("warning", 0, 0)},
 	},
 	{
 		Name: "paused_wait", Unit: UnitSeconds, Each: "queue", View: "queues",
@@ -151,6 +200,7 @@ var measures = []Measure{
 		Why:     "The operator has forgotten to resume it, or the reason for the pause takes long.",
 		Summary: "{target} is paused {detail}",
 		Hint:    "waiting for {value} so far; `attune-executor queue resume`, or A in the dashboard",
+		Rules:   map[string]*AlertRule{"paused_long": above("warning", 3600, 0)},
 	},
 	{
 		Name: "queue_fill", Unit: UnitRatio, Each: "queue", View: "queues",
@@ -159,6 +209,11 @@ var measures = []Measure{
 		Why:     "A full queue refuses further executions.",
 		Summary: "{target} is {value} full",
 		Hint:    "{detail}",
+		Rules: map[string]*AlertRule{
+			"queue_fill_info":     above("info", 0.1, time.Minute),
+			"queue_fill_warning":  above("warning", 0.5, time.Minute),
+			"queue_fill_critical": above("critical", 0.8, time.Minute),
+		},
 	},
 	{
 		Name: "queue_growth", Unit: UnitCount, Each: "queue", View: "queues",
@@ -167,6 +222,7 @@ var measures = []Measure{
 		Why:     "Requests arrive far faster than usual, or the queue has stopped.",
 		Summary: "{target} growing: +{value} in 5m",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"queue_growth": above("warning", 1000, 0)},
 	},
 	{
 		Name: "queue_length", Unit: UnitCount, Each: "queue", View: "queues",
@@ -175,6 +231,7 @@ var measures = []Measure{
 		Why:     "Use it for an absolute bound; queue_fill compares with the most that may wait.",
 		Summary: "{target} {value} deep",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"queue_length": above("info", 100, time.Minute)},
 	},
 	{
 		Name: "queue_paused", Unit: UnitCount, Each: "queue", View: "queues",
@@ -183,6 +240,7 @@ var measures = []Measure{
 		Why:     "A pause may have been forgotten.",
 		Summary: "{target} is paused with {value} waiting",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"queue_paused": above("info", 0, 0)},
 	},
 	{
 		Name: "replica_problems", Unit: UnitCount, Each: "replica", View: "overview", From: FromDatabase,
@@ -190,6 +248,7 @@ var measures = []Measure{
 		Why:     "Other replicas do its work, if there are any.",
 		Summary: "engine replica {target}: {detail}",
 		Hint:    "`attune-executor doctor`, and its log",
+		Rules:   map[string]*AlertRule{"replica_unwell": above("warning", 0, 0)},
 	},
 	{
 		Name: "replica_silence", Unit: UnitSeconds, Each: "replica", View: "overview", From: FromDatabase,
@@ -197,6 +256,7 @@ var measures = []Measure{
 		Why:     "It was killed, hangs, or is cut off from the database.",
 		Summary: "engine replica {target}: silent for {value}",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"replica_silent": above("warning", 30, 0)},
 	},
 	{
 		Name: "replicas", Unit: UnitCount, View: "overview", From: FromDatabase, Absent: true,
@@ -204,6 +264,7 @@ var measures = []Measure{
 		Why:     "Without one, no execution is scheduled and no rule is evaluated.",
 		Summary: "no replica of the engine runs",
 		Hint:    "start one with attune-executor serve{detail}",
+		Rules:   map[string]*AlertRule{"no_replica": below("critical", 1, 0)},
 	},
 	{
 		Name: "retry_rate", Unit: UnitRatio, View: "executions", From: FromDatabase,
@@ -211,6 +272,7 @@ var measures = []Measure{
 		Why:     "Retries are a part of the load, and an action fails again and again.",
 		Summary: "{value} of executions are retries",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"retry_rate": above("warning", 0.2, time.Minute)},
 	},
 	{
 		Name: "rule_rate", Unit: UnitPerMinute, Each: "rule", View: "overview", From: FromDatabase,
@@ -218,6 +280,7 @@ var measures = []Measure{
 		Why:     "Its action may emit its trigger without naming the parent event; then it never ends.",
 		Summary: "{target} fires {value}",
 		Hint:    "`attune-executor rule show {target}`; apply it with `enabled: false` if an action that follows from it emits its trigger",
+		Rules:   map[string]*AlertRule{"rule_rate": above("warning", 1000, time.Minute)},
 	},
 	{
 		Name: "scheduled_overdue", Unit: UnitCount, View: "executions",
@@ -226,6 +289,7 @@ var measures = []Measure{
 		Why:     "The timeout monitor should have reassigned or ended them within its interval: it does not run.",
 		Summary: "{value} {execution|executions} scheduled for more than {detail}",
 		Hint:    "look at the loop timeouts of the replicas, and at executor.enable_timeout_monitor",
+		Rules:   map[string]*AlertRule{"stale_executions": above("warning", 0, 0)},
 	},
 	{
 		Name: "stuck_seconds", Unit: UnitSeconds, View: "executions",
@@ -234,6 +298,7 @@ var measures = []Measure{
 		Why:     "Its worker has not started it.",
 		Summary: "an execution has been scheduled for {value}",
 		Hint:    "no worker has acknowledged {detail}",
+		Rules:   map[string]*AlertRule{"exec_stuck": above("info", 600, 0)},
 	},
 	{
 		Name: "suspect_seconds", Unit: UnitSeconds, Each: "worker", View: "workers",
@@ -242,6 +307,7 @@ var measures = []Measure{
 		Why:     "It gets no work until its queue takes messages again.",
 		Summary: "{target} suspect, no new work",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"worker_suspect": above("warning", 0, 0)},
 	},
 	{
 		Name: "timeouts_ahead", Unit: UnitCount, Each: "queue", View: "queues", From: FromDatabase, Filter: "{action}",
@@ -249,6 +315,7 @@ var measures = []Measure{
 		Why:     "They will end as timeouts without having started.",
 		Summary: "{target}: about {value} will time out before {it starts|they start}: {detail}",
 		Hint:    "raise its limit or queue_timeout, start workers, or clear what is not needed",
+		Rules:   map[string]*AlertRule{"queue_timeouts_ahead": above("warning", 0, 0)},
 	},
 	{
 		Name: "topology_problems", Unit: UnitCount, View: "overview", From: FromBroker,
@@ -256,6 +323,7 @@ var measures = []Measure{
 		Why:     "Messages to them are returned or lost.",
 		Summary: "{value} {thing is|things are} missing on the broker: {detail}",
 		Hint:    "restart a replica: it declares and binds what is missing",
+		Rules:   map[string]*AlertRule{"topology": above("critical", 0, 0)},
 	},
 	{
 		Name: "unhealthy_workers", Unit: UnitRatio, View: "workers", From: FromDatabase,
@@ -263,6 +331,7 @@ var measures = []Measure{
 		Why:     "An unhealthy worker gets no work, so the others get more.",
 		Summary: "{value} of the workers are unhealthy",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"unhealthy_workers": above("warning", 0.5, time.Minute)},
 	},
 	{
 		Name: "unmeasured", Unit: UnitCount, Each: "measure", View: "overview",
@@ -270,6 +339,7 @@ var measures = []Measure{
 		Why:     "Its rules neither fire nor clear.",
 		Summary: "{target} is not measured: {detail}",
 		Hint:    "rules about it neither fire nor clear until it can be read again",
+		Rules:   map[string]*AlertRule{"unmeasured": above("warning", 0, 2*time.Minute)},
 	},
 	{
 		Name: "work_queue_items", Unit: UnitCount, Each: "work queue", View: "overview", From: FromDatabase,
@@ -277,6 +347,7 @@ var measures = []Measure{
 		Why:     "The engine does not dispatch work queues and ends no lease: nothing happens with these items.",
 		Summary: "{value} {item|items} of work queue {target} {waits|wait}",
 		Hint:    "for an engine that dispatches them: {detail}",
+		Rules:   map[string]*AlertRule{"work_queue_waits": above("warning", 0, 0)},
 	},
 	{
 		Name: "worker_queue_depth", Unit: UnitCount, Each: "worker", View: "workers",
@@ -285,6 +356,10 @@ var measures = []Measure{
 		Why:     "The worker gets more than it takes. A message that waits longer than the queue's time to live becomes a dead letter.",
 		Summary: "{value} {message waits|messages wait} in the queue of {target}",
 		Hint:    "see whether the worker consumes, and what it runs{detail}",
+		Rules: map[string]*AlertRule{
+			"worker_queue_warning":  above("warning", 49, 0),
+			"worker_queue_critical": above("critical", 99, 0),
+		},
 	},
 	{
 		Name: "worker_restarts", Unit: UnitCount, Each: "worker", View: "workers",
@@ -293,6 +368,7 @@ var measures = []Measure{
 		Why:     "Its process ends again and again, and abandons what it runs.",
 		Summary: "{target} restarted {value} times in 10 min{detail}",
 		Hint:    "look at the log of its supervisor: memory, a failing start, or two programs with one name",
+		Rules:   map[string]*AlertRule{"worker_restarts": above("warning", 2, 0)},
 	},
 	{
 		Name: "workers_deactivated", Unit: UnitCount, View: "workers",
@@ -301,6 +377,7 @@ var measures = []Measure{
 		Why:     "Several at once have a common cause: a host, a network, a release, or the broker.",
 		Summary: "{value} {worker|workers} fell silent in 5m",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"workers_vanish": above("critical", 2, 0)},
 	},
 	{
 		Name: "workers_missing", Unit: UnitCount, View: "queues", From: FromDatabase,
@@ -308,5 +385,6 @@ var measures = []Measure{
 		Why:     "Their executions wait until such a worker starts, however many others there are, or fail at the end of executor.no_workers_grace.",
 		Summary: "{value} {queue waits|queues wait} for a worker that does not exist",
 		Hint:    "{detail}",
+		Rules:   map[string]*AlertRule{"workers_missing": above("critical", 0, time.Minute)},
 	},
 }

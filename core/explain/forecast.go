@@ -71,14 +71,10 @@ func (m *forecaster) forecast(
 	return f, own, err
 }
 
-// places asks whether a live worker would take an execution of an action. Where the schema does not
-// record workers' needs, one would.
+// places asks whether a live worker would take an execution of an action.
 func (m *forecaster) places(ctx context.Context, tx *store.Tx, actionID int64) (placement.Verdict, error) {
 	if verdict, known := m.placed[actionID]; known {
 		return verdict, nil
-	}
-	if recorded, err := tx.ViewAttemptTables(ctx); err != nil || !recorded {
-		return placement.Verdict{Outcome: placement.Placed}, err
 	}
 	var err error
 	if m.fleet == nil {
@@ -124,7 +120,7 @@ func (m *Reader) Queues(ctx context.Context, filter monitor.QueueFilter) (*monit
 	_ = m.Read(ctx, "forecasts of queues", &monitor.Reading{},
 		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 			for i := range min(len(list.List), forecastQueues) {
-				if q := &list.List[i]; s.Shared && q.Queued > 0 {
+				if q := &list.List[i]; s.Ours && q.Queued > 0 {
 					if err := shared.empties(ctx, tx, q, list.At); err != nil {
 						return err
 					}

@@ -60,7 +60,7 @@ func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, e
 		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 			reading := d.Reading
 			*d = QueueDetail{Reading: reading} // the transaction may be repeated
-			if !s.Shared {
+			if !s.Ours {
 				return monitor.ErrUnmigrated
 			}
 			action, err := m.findQueue(ctx, tx, ref, d)

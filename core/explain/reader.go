@@ -46,7 +46,7 @@ func (m *Reader) execution(ctx context.Context, id int64, most int32) (*monitor.
 
 // waiting reads the place in the queue, the expected start and the lines of Why.
 func (m *Reader) waiting(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.ExecutionDetail) error {
-	if !s.Shared || lifecycle.Status(d.Status).Terminal() {
+	if !s.Ours || lifecycle.Status(d.Status).Terminal() {
 		return nil
 	}
 	w := &Why{Reading: monitor.Reading{At: d.At}}

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,7 +80,7 @@ func (m *Reader) why(ctx context.Context, tx *store.Tx, s monitor.Shape, id int6
 		return monitor.ErrNotFound
 	}
 	w.Execution = rows[0]
-	if !s.Shared {
+	if !s.Ours {
 		w.Unknown = "this database has not been migrated by this engine, which alone records places in line"
 		w.tell(m.Config().StaleAfter)
 		return nil
@@ -130,14 +129,8 @@ const falseConditions = 5
 
 // conditions adds the conditions that the log of a workflow records as false.
 func (w *Why) conditions(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
-	if !w.workflow {
+	if !w.workflow || !s.Ours {
 		return nil
-	}
-	switch err := monitor.RecordsWorkflows(ctx, tx, s); {
-	case errors.Is(err, monitor.ErrUnmigrated):
-		return nil
-	case err != nil:
-		return err
 	}
 	lines, err := tx.ViewFalseConditions(ctx, w.ID, falseConditions)
 	if err != nil {

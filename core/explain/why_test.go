@@ -466,7 +466,7 @@ func TestQueueViewsStayCheap(t *testing.T) {
 	require.NoError(t, b.Store.Pool().QueryRow(t.Context(),
 		`select min(execution_id), max(execution_id) from execution_admission_entry where state_id = $1`,
 		state.ID).Scan(&first, &last))
-	ours := monitor.Shape{Ours: true, Shared: true}
+	ours := monitor.Shape{Ours: true}
 	for name, id := range map[string]int64{
 		"why the first": first, "why the last": last,
 		"why in a small queue": tinyWaiters[0],

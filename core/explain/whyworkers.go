@@ -121,8 +121,8 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if !fresh && !w.forWorker() {
 		return nil
 	}
-	if recorded, err := monitor.RecordsRetries(ctx, tx, s); err != nil || !recorded {
-		return err
+	if !s.Ours {
+		return nil
 	}
 	rows, err := tx.ViewPlacement(ctx, []int64{w.ID})
 	if err != nil {

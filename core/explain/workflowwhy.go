@@ -41,7 +41,7 @@ type workflowWhy struct {
 // queue of one.
 func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.WorkflowDetail) error {
 	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}, staleAfter: m.Config().StaleAfter}
-	if !lifecycle.Status(d.Status).Terminal() && s.Shared {
+	if !lifecycle.Status(d.Status).Terminal() && s.Ours {
 		if err := w.look(ctx, tx, s, m); err != nil {
 			return err
 		}

@@ -64,16 +64,16 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []Waited, esti
 		list, err = ProbeWaits(ctx, tx, q)
 		return list, true, err
 	}
-	p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
+	var lanes []int16
+	var places []int64
 	for _, l := range q.lanes {
-		p.Lanes, p.Places = append(p.Lanes, l.number), append(p.Places, l.head)
+		lanes, places = append(lanes, l.number), append(places, l.head)
 	}
-	rows, err := tx.ViewAges(ctx, p)
-	if err != nil {
+	if list, err = store.Rows[Waited](ctx, tx, store.ViewAges, lanes, places, q.ID, agesExact); err != nil {
 		return nil, false, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
 	}
-	for _, r := range rows {
-		list = append(list, Waited{Lane: r.Lane, Since: Seconds(r.Age), Weight: 1})
+	for i := range list {
+		list[i].Weight = 1
 	}
 	return list, false, nil
 }
@@ -81,21 +81,20 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []Waited, esti
 // ProbeWaits reads the waits of some hundred executions, spread evenly over the places of each lane.
 func ProbeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]Waited, error) {
 	lanes, places := probes(q)
-	rows, err := tx.ViewAges(ctx, store.ViewAgesParams{Lanes: lanes, Places: places, State: q.ID, Bound: 1})
+	list, err := store.Rows[Waited](ctx, tx, store.ViewAges, lanes, places, q.ID, 1)
 	if err != nil {
 		return nil, fmt.Errorf("probe how long those in queue %d have waited: %w", q.ID, err)
 	}
 	hits := map[int16]float64{}
-	for _, r := range rows {
-		hits[r.Lane]++
+	for _, w := range list {
+		hits[w.Lane]++
 	}
-	stands := map[int16]float64{}
 	for _, l := range q.lanes {
-		stands[l.number] = float64(l.queued) / max(hits[l.number], 1)
-	}
-	list := make([]Waited, len(rows))
-	for i, r := range rows {
-		list[i] = Waited{Lane: r.Lane, Since: Seconds(r.Age), Weight: stands[r.Lane]}
+		for i := range list {
+			if list[i].Lane == l.number {
+				list[i].Weight = float64(l.queued) / hits[l.number]
+			}
+		}
 	}
 	return list, nil
 }
@@ -109,24 +108,26 @@ func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 	}
 	ages.Waited = weigh(list)
 	ages.Waited.Count = q.Queued
-	if !estimated {
-		for _, w := range list {
-			ages.Classes[ageClass(w.Since)]++
-		}
-		return ages, nil
+	if estimated {
+		ages.Estimated, ages.Probes = true, int64(len(list))
 	}
-	ages.Estimated, ages.Probes = true, int64(len(list))
-	hits := map[int16][]int64{}
-	for _, w := range list {
-		if hits[w.Lane] == nil {
-			hits[w.Lane] = make([]int64, len(ages.Classes))
-		}
-		hits[w.Lane][ageClass(w.Since)]++
-	}
-	for _, l := range q.lanes {
-		spread(ages.Classes, hits[l.number], l.queued)
-	}
+	ages.Classes = classes(list)
 	return ages, nil
+}
+
+// classes adds up the weights of waits by class, without rounding losses.
+func classes(list []Waited) []int64 {
+	weights, out := make([]float64, len(AgeBounds)+1), make([]int64, len(AgeBounds)+1)
+	for _, w := range list {
+		weights[ageClass(w.Since)] += w.Weight
+	}
+	seen, done := 0.0, int64(0)
+	for i, weight := range weights {
+		seen += weight
+		out[i] = int64(math.Round(seen)) - done
+		done += out[i]
+	}
+	return out
 }
 
 // weigh takes percentiles of weighted waits.
@@ -164,24 +165,6 @@ func probes(q *Queue) (lanes []int16, places []int64) {
 	return lanes, places
 }
 
-// spread adds n to the classes in proportion to the hits, without rounding losses.
-func spread(classes, hits []int64, n int64) {
-	total := int64(0)
-	for _, h := range hits {
-		total += h
-	}
-	if total == 0 || n <= 0 {
-		return
-	}
-	done, seen := int64(0), int64(0)
-	for i, h := range hits {
-		seen += h
-		upTo := int64(math.Round(float64(n) * float64(seen) / float64(total)))
-		classes[i] += upTo - done
-		done = upTo
-	}
-}
-
 // The bounds of a read of a queue's latest admissions.
 const (
 	// sampleScan is how many rows are read from each anchor, sampleRows how many admitted executions
@@ -194,47 +177,51 @@ const (
 
 // Admitted is an execution that got a slot of a queue.
 type Admitted struct {
-	id                    int64
-	created, At           time.Time
+	ID                    int64
+	Created, At           time.Time
 	StartedAt, FinishedAt *time.Time
 	holds                 bool
+}
+
+// sampleRow is an admitted execution with the queue whose slot it holds, and its parameters if they tell the group.
+type sampleRow struct {
+	Admitted
+	HeldState int64
+	Config    []byte
 }
 
 // ReadSample reads the latest admissions of a queue, the newest first, and those of all queues of
 // the action. Parameters tell the group of each.
 func ReadSample(ctx context.Context, tx *store.Tx, q *Queue, p *Policies) (own, all []Admitted, err error) {
-	rows, err := tx.ViewSample(ctx, store.ViewSampleParams{
-		Belows: anchors(q, true), WithConfig: q.Group != "", Cut: ConfigCut, ActionID: q.ActionID, Scan: sampleScan,
-	})
+	rows, err := store.Rows[sampleRow](ctx, tx, store.ViewSample,
+		anchors(q, true), q.Group != "", ConfigCut, q.ActionID, sampleScan)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what queue %d admitted lately: %w", q.ID, err)
 	}
 	seen := map[int64]bool{}
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		if seen[r.ID] {
 			continue
 		}
 		seen[r.ID] = true
-		one := Admitted{
-			id: r.ID, created: r.Created, At: *r.AdmittedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
-			holds: r.HeldState != 0,
-		}
-		all = append(all, one)
-		if belongs(r, q, p) {
-			own = append(own, one)
+		r.holds = r.HeldState != 0
+		all = append(all, r.Admitted)
+		if r.belongs(q, p) {
+			own = append(own, r.Admitted)
 		}
 	}
 	return newest(own), newest(all), nil
 }
 
 func newest(list []Admitted) []Admitted {
-	slices.SortFunc(list, func(a, b Admitted) int { return cmp.Compare(b.id, a.id) })
+	slices.SortFunc(list, func(a, b Admitted) int { return cmp.Compare(b.ID, a.ID) })
 	return list[:min(len(list), sampleRows)]
 }
 
 // belongs reports whether an execution was one of the queue. A holder names its queue, an ended
 // execution is found by the group of its parameters.
-func belongs(r store.ViewSampleRow, q *Queue, p *Policies) bool {
+func (r *sampleRow) belongs(q *Queue, p *Policies) bool {
 	if r.HeldState != 0 {
 		return r.HeldState == q.ID
 	}
@@ -301,7 +288,7 @@ func TimingOf(list []Admitted) Timing {
 	t := Timing{Sample: int64(len(list))}
 	var waits, runs []time.Duration
 	for _, e := range list {
-		waits = append(waits, max(e.At.Sub(e.created), 0))
+		waits = append(waits, max(e.At.Sub(e.Created), 0))
 		if e.StartedAt != nil && e.FinishedAt != nil {
 			runs = append(runs, max(e.FinishedAt.Sub(*e.StartedAt), 0))
 		}

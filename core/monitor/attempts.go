@@ -55,53 +55,27 @@ func (m *Monitor) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 }
 
 func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attempt, error) {
-	recorded, err := RecordsRetries(ctx, tx, s)
-	if err != nil {
-		return nil, err
-	}
-	var rows []store.ViewAttemptsRow
-	if recorded {
-		rows, err = tx.ViewAttempts(ctx, maxAttempts, id)
-	} else {
-		var published []store.ViewPublishedAttemptsRow
-		published, err = tx.ViewPublishedAttempts(ctx, maxAttempts, id)
-		rows = each(published,
-			func(r store.ViewPublishedAttemptsRow) store.ViewAttemptsRow { return store.ViewAttemptsRow(r) })
-	}
+	list, err := store.Rows[Attempt](ctx, tx, s.query(store.ViewAttempts, store.ViewPublishedAttempts), maxAttempts, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
 	}
-	if len(rows) == 0 {
+	if len(list) == 0 {
 		return nil, ErrNotFound
 	}
-	return link(each(rows, attemptOf)), nil
-}
-
-func attemptOf(r store.ViewAttemptsRow) Attempt {
-	one := Attempt{
-		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
-		RequestedBy: r.RequestedBy, WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created,
-		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Error: cutText(r.Error, 300),
-	}
-	if r.Repeats != 0 {
-		one.Repeats = &r.Repeats
-	}
-	if r.Waiting {
-		one.Due = r.Due
-	}
-	return one
-}
-
-// RecordsRetries reports whether the schema records retries.
-func RecordsRetries(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
-	if !s.Ours {
-		return false, nil
-	}
-	recorded, err := tx.ViewAttemptTables(ctx)
+	rows, err := ReadExecutions(ctx, tx, s, each(list, func(a Attempt) int64 { return a.ID }))
 	if err != nil {
-		return false, fmt.Errorf("check whether retries are recorded: %w", err)
+		return nil, err
 	}
-	return recorded, nil
+	of := make(map[int64]*Execution, len(rows))
+	for i := range rows {
+		of[rows[i].ID] = &rows[i]
+	}
+	for i := range list {
+		a, e := &list[i], of[list[i].ID]
+		a.Status, a.WorkerID, a.WorkerName, a.Error = e.Status, e.WorkerID, e.WorkerName, e.Reason
+		a.Created, a.StartedAt, a.FinishedAt = e.Created, e.StartedAt, e.FinishedAt
+	}
+	return link(list), nil
 }
 
 // link orders attempts and links each to the next. Where retries are not recorded, each repeats the
@@ -147,11 +121,7 @@ func (m *Monitor) NextRetry(ctx context.Context, id int64, policy retrypolicy.Co
 	answer := &NextRetry{}
 	err := m.Read(ctx, "retry of execution "+strconv.FormatInt(id, 10), &answer.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
-			recorded, err := RecordsRetries(ctx, tx, s)
-			if err != nil {
-				return err
-			}
-			if !recorded {
+			if !s.Ours {
 				answer.Why = "retries are not recorded in this database"
 				return nil
 			}

@@ -103,9 +103,8 @@ func (m *Monitor) audit(ctx context.Context, below int64, longest int32) (*Audit
 }
 
 func (a *Audit) read(ctx context.Context, tx *store.Tx, longest int32) error {
-	rows, err := tx.AuditRecent(ctx, store.AuditRecentParams{
-		Longest: longest, Below: cmp.Or(max(a.From, 0), math.MaxInt64), Bound: AuditBound + 1, Room: maxAuditPage,
-	})
+	rows, err := store.Rows[AuditEntry](ctx, tx, store.AuditRecent, longest,
+		cmp.Or(max(a.From, 0), math.MaxInt64), AuditBound+1, maxAuditPage)
 	if err != nil {
 		return fmt.Errorf("list acts: %w", err)
 	}
@@ -116,15 +115,6 @@ func (a *Audit) read(ctx context.Context, tx *store.Tx, longest int32) error {
 	if len(rows) > AuditBound || size >= maxAuditPage {
 		a.Next = rows[min(len(rows), AuditBound)-1].ID
 	}
-	a.List = each(rows[:min(len(rows), AuditBound)], auditEntry)
+	a.List = rows[:min(len(rows), AuditBound)]
 	return nil
-}
-
-func auditEntry(r store.AuditRecentRow) AuditEntry {
-	return AuditEntry{
-		ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType,
-		TargetID: r.TargetID,
-		Target:   r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
-		RequestBytes: r.RequestBytes,
-	}
 }

@@ -326,21 +326,24 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	var queues []broker.QueueInfo
 	var overview *broker.Overview
 	var alarms []broker.Alarm
+	var nodes []broker.Node
+	var blocked []broker.BlockedConnection
 	var failed [2]error
+	var hidden [3]error
 	var reads sync.WaitGroup
 	reads.Go(func() { queues, failed[0] = m.client.Queues(ctx) })
 	reads.Go(func() { overview, failed[1] = m.client.Overview(ctx) })
-	reads.Go(func() {
-		var err error
-		if alarms, err = m.client.Alarms(ctx); err != nil {
-			b.AlarmsUnknown = err.Error()
-		}
-	})
-	reads.Go(func() { b.Nodes, b.NodesUnknown = m.nodes(ctx) })
-	reads.Go(func() { b.Blocked, b.BlockedUnknown = m.blocked(ctx) })
+	reads.Go(func() { alarms, hidden[0] = m.client.Alarms(ctx) })
+	reads.Go(func() { nodes, hidden[1] = m.client.Nodes(ctx) })
+	reads.Go(func() { blocked, hidden[2] = m.client.Blocked(ctx) })
 	reads.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("read the broker: %w", err)
+	}
+	for i, unknown := range []*string{&b.AlarmsUnknown, &b.NodesUnknown, &b.BlockedUnknown} {
+		if hidden[i] != nil {
+			*unknown = hidden[i].Error()
+		}
 	}
 	b.Queues = make([]BrokerQueue, 0, len(queues))
 	for i := range queues {
@@ -352,6 +355,12 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	}
 	for _, a := range alarms {
 		b.Alarms = append(b.Alarms, a.Resource+" on "+a.Node)
+	}
+	for _, n := range nodes {
+		b.Nodes = append(b.Nodes, BrokerNode(n))
+	}
+	for _, c := range blocked {
+		b.Blocked = append(b.Blocked, c.Client)
 	}
 	return b, nil
 }
@@ -395,28 +404,6 @@ func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 		out.Worker = &id
 	}
 	return out
-}
-
-func (m *management) nodes(ctx context.Context) (nodes []BrokerNode, unknown string) {
-	found, err := m.client.Nodes(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	for _, n := range found {
-		nodes = append(nodes, BrokerNode(n))
-	}
-	return nodes, ""
-}
-
-func (m *management) blocked(ctx context.Context) (clients []string, unknown string) {
-	found, err := m.client.Blocked(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	for _, c := range found {
-		clients = append(clients, c.Client)
-	}
-	return clients, ""
 }
 
 func count(n *int) int64 {

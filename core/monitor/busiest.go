@@ -24,6 +24,7 @@ const (
 
 // ActionLoad sums up all queues of one action.
 type ActionLoad struct {
+	ActionID  int64  `json:"action_id"`
 	ActionRef string `json:"action_ref"`
 	Queued    int64  `json:"queued"`
 	Active    int64  `json:"active"`
@@ -54,24 +55,16 @@ func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
 	out := &Busiest{}
 	err := m.Read(ctx, "the busiest actions", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		out.List = nil // the transaction may be repeated
-		if !s.Shared {
+		if !s.Ours {
 			return nil
 		}
-		rows, err := tx.ViewBusiest(ctx, BusiestActions)
-		if err != nil {
+		var err error
+		if out.List, err = store.Rows[ActionLoad](ctx, tx, store.ViewBusiest, BusiestActions); err != nil {
 			return fmt.Errorf("sum up the queues of actions: %w", err)
 		}
-		at := make(map[int64]*ActionLoad, len(rows))
-		out.List = make([]ActionLoad, len(rows))
-		for i, r := range rows {
-			out.List[i] = ActionLoad{
-				ActionRef: r.Ref, Queued: r.Queued, Active: r.Active, Paused: r.Paused, Blocked: r.Blocked,
-				Enqueued: r.Enqueued, Completed: r.Completed,
-			}
-			if r.MaxConcurrent >= 0 {
-				out.List[i].Limit = &r.MaxConcurrent
-			}
-			at[r.ActionID] = &out.List[i]
+		at := make(map[int64]*ActionLoad, len(out.List))
+		for i := range out.List {
+			at[out.List[i].ActionID] = &out.List[i]
 		}
 		queues, err := m.listQueues(ctx, tx, QueueFilter{All: true}, headQueues)
 		if err != nil {

@@ -100,15 +100,20 @@ type DeadLetterBody struct {
 type LedgerDetail struct {
 	Reading
 	LedgerEntry
+	DeadLetterDocuments
+	Body DeadLetterBody `json:"body"`
+	// ExecutionNow is the present state of the execution, if it exists.
+	ExecutionNow *DeadLetterExecution `json:"execution_now"`
+}
+
+// DeadLetterDocuments are what no list of dead letters has.
+type DeadLetterDocuments struct {
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	XDeath      json.RawMessage `json:"x_death"`
 	Headers     json.RawMessage `json:"headers"`
 	// Evidence is what was known at the decision.
 	Evidence json.RawMessage `json:"evidence"`
-	Body     DeadLetterBody  `json:"body"`
-	// ExecutionNow is the present state of the execution, if it exists.
-	ExecutionNow *DeadLetterExecution `json:"execution_now"`
-	Updated      time.Time            `json:"updated"`
+	Updated  time.Time       `json:"updated"`
 }
 
 // LedgerStats groups dead letters and lost work of a time.
@@ -188,7 +193,7 @@ func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 }
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err error) {
-	if !s.ledger {
+	if !s.Ours {
 		return nil
 	}
 	switch holder, err := tx.SessionLockHolder(ctx, deadletter.LockName(DeadLetterQueue)); {
@@ -202,14 +207,17 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 		return err
 	}
 	l := &Ledger{Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute}
-	groups, err := tx.MonitorLedgerGroups(ctx, ledgerBound)
+	type group struct {
+		LedgerGroup
+		Total int64
+	}
+	groups, err := store.Rows[group](ctx, tx, store.MonitorLedgerGroups, ledgerBound)
 	if err != nil {
 		return fmt.Errorf("group the dead-letter ledger: %w", err)
 	}
 	for _, g := range groups {
 		l.LastDay = upTo(g.Total, ledgerBound)
-		l.ByReason = append(l.ByReason,
-			LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
+		l.ByReason = append(l.ByReason, g.LedgerGroup)
 	}
 	if l.Recent, err = recentDeadLetters(ctx, tx); err != nil {
 		return err
@@ -226,21 +234,13 @@ func recentDeadLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error)
 	search := deadLetterSearch{ViewDeadLetterIDsParams: store.ViewDeadLetterIDsParams{
 		OnlyOpen: true, Before: math.MaxInt64, Scan: LedgerRecent, Page: LedgerRecent, Decisions: []string{},
 	}}
-	open, err := search.ids(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := readDeadLetters(ctx, tx, open.Ids)
+	list, _, err := search.read(ctx, tx)
 	if err != nil || len(list) == LedgerRecent {
 		return list, err
 	}
 	search.OnlyOpen, search.OnlyDecided = false, true
 	search.Scan, search.Page = 2*LedgerRecent, int64(LedgerRecent-len(list))
-	decided, err := search.ids(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	rest, err := readDeadLetters(ctx, tx, decided.Ids)
+	rest, _, err := search.read(ctx, tx)
 	return append(list, rest...), err
 }
 
@@ -268,6 +268,3 @@ func readLedgerNumbers(ctx context.Context, tx *store.Tx) (ledgerNumbers, error)
 	}
 	return n, nil
 }
-
-// decision names a decision; an empty one is DecisionOpen.
-func decision(taken string) string { return cmp.Or(taken, DecisionOpen) }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/deadletter"
@@ -22,27 +21,25 @@ func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, erro
 	d := &LedgerDetail{}
 	err := m.Read(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
-			if !s.ledger {
+			if !s.Ours {
 				return ErrUnmigrated
 			}
-			deadLetters, err := readWholeDeadLetters(ctx, tx, []int64{id}, math.MaxInt32)
+			deadLetters, err := readWholeDeadLetters(ctx, tx, []int64{id})
 			if err != nil {
 				return err
 			}
 			if len(deadLetters) == 0 {
 				return ErrNotFound
 			}
-			deadLetter := deadLetters[0]
-			d.LedgerEntry, d.Detail, d.Updated = deadLetter.LedgerEntry, deadLetter.rest.Detail, deadLetter.rest.Updated
-			d.Fingerprint = deadLetter.rest.Fingerprint
-			d.XDeath, d.Headers, d.Evidence = deadLetter.rest.XDeath, deadLetter.rest.Headers, deadLetter.rest.Evidence
-			d.Body = bodyOf(deadLetter.rest.Body, keptInPart(d.Evidence))
+			whole := deadLetters[0]
+			d.LedgerEntry, d.DeadLetterDocuments = whole.LedgerEntry, whole.DeadLetterDocuments
+			d.Body = bodyOf(whole.body, keptInPart(d.Evidence))
 			if d.LedgerEntry.Execution != nil {
 				if d.ExecutionNow, err = deadletter.ReadExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
 					return err
 				}
 			}
-			d.assess(deadLetter.rest.Body)
+			d.assess(whole.body)
 			one := []LedgerEntry{d.LedgerEntry}
 			err = assessLeases(ctx, tx, s, one)
 			d.LedgerEntry = one[0]
@@ -59,7 +56,7 @@ func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, erro
 // DeadLettersByID reads the dead letters with these ids as lists show them, the newest first.
 func (m *Monitor) DeadLettersByID(ctx context.Context, ids []int64) (list []LedgerEntry, err error) {
 	err = m.Read(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
-		if !s.ledger {
+		if !s.Ours {
 			return ErrUnmigrated
 		}
 		if list, err = readDeadLetters(ctx, tx, ids); err != nil {
@@ -141,24 +138,32 @@ func completeRunes(text []byte) []byte {
 	return text
 }
 
-// wholeDeadLetter is a dead letter with its documents.
-type wholeDeadLetter struct {
-	LedgerEntry
-	rest store.ViewDeadLetterRestRow
-}
-
-func readWholeDeadLetters(ctx context.Context, tx *store.Tx, ids []int64, cut int32) ([]wholeDeadLetter, error) {
+// readWholeDeadLetters reads dead letters with their documents and bodies.
+func readWholeDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]ExportedDeadLetter, error) {
 	list, err := readDeadLetters(ctx, tx, ids)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	rests, err := tx.ViewDeadLetterRest(ctx, cut, ids)
+	type row struct {
+		ID int64
+		DeadLetterDocuments
+		Detail string
+		Body   []byte
+	}
+	rests, err := store.Rows[row](ctx, tx, store.ViewDeadLetterRest, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read the documents of %d dead letters: %w", len(ids), err)
 	}
-	whole := make([]wholeDeadLetter, len(list))
-	for i := range list { // both are ordered by id, in one snapshot
-		whole[i] = wholeDeadLetter{list[i], rests[i]}
+	whole := make([]ExportedDeadLetter, len(list))
+	for i, rest := range rests { // both are ordered by id, in one snapshot
+		x := ExportedDeadLetter{LedgerEntry: list[i], DeadLetterDocuments: rest.DeadLetterDocuments, body: rest.Body}
+		x.Detail = rest.Detail
+		if utf8.Valid(rest.Body) {
+			x.Body = new(string(rest.Body))
+		} else {
+			x.BodyBase64 = rest.Body
+		}
+		whole[i] = x
 	}
 	return whole, nil
 }
@@ -166,14 +171,12 @@ func readWholeDeadLetters(ctx context.Context, tx *store.Tx, ids []int64, cut in
 // ExportedDeadLetter is everything that the ledger has of one dead letter.
 type ExportedDeadLetter struct {
 	LedgerEntry
-	Fingerprint string          `json:"fingerprint,omitempty"`
-	XDeath      json.RawMessage `json:"x_death"`
-	Headers     json.RawMessage `json:"headers"`
-	Evidence    json.RawMessage `json:"evidence"`
-	Updated     time.Time       `json:"updated"`
+	DeadLetterDocuments
 	// Body is set for UTF-8, BodyBase64 for other bodies.
 	Body       *string `json:"body,omitempty"`
 	BodyBase64 []byte  `json:"body_base64,omitempty"`
+
+	body []byte
 }
 
 // exportPage and exportBytes bound how many dead letters and how many bytes of bodies are read at
@@ -226,32 +229,18 @@ func (m *Monitor) exportSome(ctx context.Context, list []LedgerEntry, each func(
 		}
 		ids = append(ids, next.ID)
 	}
-	var deadLetters []wholeDeadLetter
+	var deadLetters []ExportedDeadLetter
 	err := m.Read(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, _ Shape) (err error) {
-		deadLetters, err = readWholeDeadLetters(ctx, tx, ids, math.MaxInt32)
+		deadLetters, err = readWholeDeadLetters(ctx, tx, ids)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	for _, deadLetter := range deadLetters { // rows pruned since the listing are missing
-		if err := each(deadLetter.exported()); err != nil {
+	for i := range deadLetters { // rows pruned since the listing are missing
+		if err := each(&deadLetters[i]); err != nil {
 			return 0, err
 		}
 	}
 	return len(ids), nil
-}
-
-func (l *wholeDeadLetter) exported() *ExportedDeadLetter {
-	x := &ExportedDeadLetter{
-		LedgerEntry: l.LedgerEntry, Fingerprint: l.rest.Fingerprint,
-		XDeath: l.rest.XDeath, Headers: l.rest.Headers, Evidence: l.rest.Evidence, Updated: l.rest.Updated,
-	}
-	x.Detail = l.rest.Detail
-	if utf8.Valid(l.rest.Body) {
-		x.Body = new(string(l.rest.Body))
-	} else {
-		x.BodyBase64 = l.rest.Body
-	}
-	return x
 }

@@ -85,7 +85,7 @@ func (m *Monitor) ledgerList(ctx context.Context, filter DeadLetterFilter, curso
 		return page, err
 	}
 	err := m.Read(ctx, "dead letters", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.ledger {
+		if !s.Ours {
 			return ErrUnmigrated
 		}
 		numbers, err := readLedgerNumbers(ctx, tx)
@@ -102,15 +102,11 @@ func (m *Monitor) ledgerList(ctx context.Context, filter DeadLetterFilter, curso
 		if err != nil || search == nil {
 			return err
 		}
-		row, err := search.ids(ctx, tx)
+		list, row, err := search.read(ctx, tx)
 		if err != nil {
 			return err
 		}
-		list, err := readDeadLetters(ctx, tx, row.Ids)
-		if err != nil {
-			return err
-		}
-		page.List = append(page.List, list...)
+		page.List = list
 		search.finish(page, row)
 		return assessLeases(ctx, tx, s, page.List)
 	})
@@ -170,12 +166,15 @@ func (q *deadLetterSearch) plain() bool {
 		q.NewerSeconds <= 0 && q.OlderSeconds <= 0 && (q.Execution == 0 || !q.OnlyOpen)
 }
 
-func (q *deadLetterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewDeadLetterIDsRow, error) {
-	row, err := tx.ViewDeadLetterIDs(ctx, q.ViewDeadLetterIDsParams)
-	if err != nil {
-		return row, fmt.Errorf("search dead letters: %w", err)
+// read reads a page of dead letters, which is never nil, and how far the search came.
+func (q *deadLetterSearch) read(
+	ctx context.Context, tx *store.Tx,
+) (list []LedgerEntry, row store.ViewDeadLetterIDsRow, err error) {
+	if row, err = tx.ViewDeadLetterIDs(ctx, q.ViewDeadLetterIDsParams); err != nil {
+		return nil, row, fmt.Errorf("search dead letters: %w", err)
 	}
-	return row, nil
+	list, err = readDeadLetters(ctx, tx, row.Ids)
+	return append([]LedgerEntry{}, list...), row, err
 }
 
 // finish sets the cursor of the next page and whether the search was cut short.
@@ -193,42 +192,43 @@ func (q *deadLetterSearch) finish(page *LedgerPage, row store.ViewDeadLetterIDsR
 	}
 }
 
-// listVerdict is the verdict without the body.
-func listVerdict(e *LedgerEntry, r *store.ViewDeadLettersRow) DeadLetterVerdict {
-	facts := deadletter.Facts{Entry: e, Cut: r.Cut}
+type deadLetterRow struct {
+	LedgerEntry
+	HasProperties, Cut, ExistsNow, ActionGone bool
+	AttemptNow, RepeatedBy                    int64
+	Parent                                    *int64
+	ParentStatus                              string
+}
+
+// entry adds the kind and the verdict, which does not know the body.
+func (r *deadLetterRow) entry() LedgerEntry {
+	e := r.LedgerEntry
+	e.What, e.NotKept = DeadLetterKind(e.Type, e.RoutingKey), deadletter.NotKept(r.HasProperties, e.NotKept)
+	facts := deadletter.Facts{Entry: &e, Cut: r.Cut}
 	if _, known := message.RouteOf(e.Type); !known {
 		facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", e.Type)
 	}
 	if r.ExistsNow {
 		facts.Execution = &DeadLetterExecution{
-			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow),
+			ID: *e.Execution, Status: e.StatusNow, ActionRef: e.ActionRef, Attempt: r.AttemptNow,
 			ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
 	}
-	return deadletter.Evaluate(facts)
+	e.Verdict = deadletter.Evaluate(facts)
+	return e
 }
 
 func readDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewDeadLetters(ctx, ids)
+	rows, err := store.Rows[deadLetterRow](ctx, tx, store.ViewDeadLetters, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d dead letters: %w", len(ids), err)
 	}
 	list := make([]LedgerEntry, len(rows))
-	for i, r := range rows {
-		list[i] = LedgerEntry{
-			ID: r.ID, At: r.Created, Died: r.Died, What: DeadLetterKind(r.MessageType, r.RoutingKey),
-			Type: cmp.Or(r.MessageType, "-"), MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey,
-			Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"), Detail: r.Detail, ActionRef: r.ActionRef,
-			Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker, WorkerName: r.WorkerName,
-			StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
-			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
-			MaxTries: wide(r.MaxTries), CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
-			NotKept: deadletter.NotKept(r.HasProperties, r.NotKept), Deaths: r.Deaths,
-		}
-		list[i].Verdict = listVerdict(&list[i], &rows[i])
+	for i := range rows {
+		list[i] = rows[i].entry()
 	}
 	return list, nil
 }

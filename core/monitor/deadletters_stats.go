@@ -50,7 +50,7 @@ func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*Ledge
 }
 
 func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
-	if !s.ledger {
+	if !s.Ours {
 		return ErrUnmigrated
 	}
 	numbers, err := readLedgerNumbers(ctx, tx)
@@ -89,7 +89,7 @@ func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]Led
 		for _, r := range rows {
 			t := tallyOf(tallies, r.Name)
 			t.DeadLetters += r.N
-			t.Decisions[decision(r.Decision)] += r.N
+			t.Decisions[r.Decision] += r.N
 			t.Open = t.Decisions[DecisionOpen]
 			t.seen(r.Newest)
 		}

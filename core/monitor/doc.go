@@ -9,6 +9,8 @@
 //     source behaved: its latency, and its error if it failed.
 //   - Unknown is never zero: an unread value is a nil pointer.
 //   - Nothing writes or locks.
+//   - A row is read into its structure by the names of columns and fields (store.Rows): a new field is a column and a
+//     line of the structure.
 //
 // On failure a function returns what the other source gave. The error is set only when no source
 // answered, so a dashboard may ignore it and show Sources. On a schema without the engine's own tables

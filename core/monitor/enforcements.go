@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/store"
@@ -23,12 +24,26 @@ func (f EnforcementFilter) Check() error {
 	return checkWords("status", []string{f.Status}, EnforcementStatuses)
 }
 
-func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
-	return Enforcement{
-		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error,
-		Note: r.Note, Created: r.Created, ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition,
-		Conditions: r.Conditions, Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
+// readEnforcements reads a page of a bounded number of enforcements, of an event or below an id.
+func readEnforcements(
+	ctx context.Context, tx *store.Tx, f EnforcementFilter, before, scan int64,
+) ([]Enforcement, error) {
+	rows, err := store.Rows[Enforcement](ctx, tx, store.ViewEnforcements,
+		f.Event, before, scan, f.Rule, f.Status, f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("read a page of enforcements: %w", err)
 	}
+	return rows, nil
+}
+
+// ofEvent reads the enforcements of an event by rule.
+func ofEvent(ctx context.Context, tx *store.Tx, f EnforcementFilter) ([]Enforcement, error) {
+	f.Limit = enforcedOfOne
+	rows, err := readEnforcements(ctx, tx, f, 0, enforcedOfOne)
+	slices.SortFunc(rows, func(a, b Enforcement) int {
+		return cmp.Or(cmp.Compare(a.RuleRef, b.RuleRef), cmp.Compare(a.ID, b.ID))
+	})
+	return rows, err
 }
 
 // Enforcements reads one page of enforcements below the cursor; 0 is the newest. It reads a bounded
@@ -38,51 +53,33 @@ func (m *Monitor) Enforcements(ctx context.Context, filter EnforcementFilter, cu
 	if err := filter.Check(); err != nil {
 		return page, err
 	}
-	err := m.Read(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := eventsThere(ctx, tx); err != nil {
-			return err
+	before := cmp.Or(cursor, math.MaxInt64)
+	filter.Limit = cmp.Or(filter.Limit, DefaultPage)
+	err := m.Read(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
 		if filter.Event != 0 {
-			return page.ofEvent(ctx, tx, filter)
+			page.List, err = ofEvent(ctx, tx, filter)
+			return err
 		}
-		return page.fill(ctx, tx, filter, cmp.Or(cursor, math.MaxInt64), cmp.Or(filter.Limit, DefaultPage))
+		if page.List, err = readEnforcements(ctx, tx, filter, before, eventScan); err != nil {
+			return err
+		}
+		if n := len(page.List); n == filter.Limit {
+			page.Next = page.List[n-1].ID
+			return nil
+		}
+		seen, err := tx.CountEnforcementsBelow(ctx, before, eventScan)
+		if err != nil {
+			return fmt.Errorf("count the enforcements that were looked at: %w", err)
+		}
+		if seen.N == eventScan {
+			page.Next, page.Bounded = seen.Last, true
+		}
+		return nil
 	})
 	return page, err
-}
-
-func (p *EnforcementPage) ofEvent(ctx context.Context, tx *store.Tx, f EnforcementFilter) error {
-	rows, err := tx.ViewEnforcementsOfEvent(ctx, f.Event, enforcedOfOne)
-	if err != nil {
-		return fmt.Errorf("read the enforcements of event %d: %w", f.Event, err)
-	}
-	for _, r := range rows {
-		if (f.Rule == "" || r.RuleRef == f.Rule) && (f.Status == "" || r.Status == f.Status) {
-			p.List = append(p.List, enforcementOf(store.ViewEnforcementsRow(r)))
-		}
-	}
-	return nil
-}
-
-func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementFilter, before int64, limit int) error {
-	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{
-		Before: before, Scan: eventScan, Rule: f.Rule, Status: f.Status, Page: int32(limit),
-	})
-	if err != nil {
-		return fmt.Errorf("read a page of enforcements: %w", err)
-	}
-	p.List = each(rows, enforcementOf)
-	if len(rows) == limit {
-		p.Next = rows[len(rows)-1].ID
-		return nil
-	}
-	seen, err := tx.CountEnforcementsBelow(ctx, before, eventScan)
-	if err != nil {
-		return fmt.Errorf("count the enforcements that were looked at: %w", err)
-	}
-	if seen.N == eventScan {
-		p.Next, p.Bounded = seen.Last, true
-	}
-	return nil
 }
 
 // EnforcementDetail is one enforcement with its evaluation.
@@ -98,9 +95,9 @@ type EnforcementDetail struct {
 // Enforcement reads one enforcement; ErrNotFound if there is none.
 func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail, error) {
 	d := &EnforcementDetail{}
-	err := m.Read(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := eventsThere(ctx, tx); err != nil {
-			return err
+	err := m.Read(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
 		one, err := readEnforcement(ctx, tx, id)
 		if err != nil {
@@ -122,14 +119,11 @@ func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail
 
 // readEnforcement reads an enforcement; nil if there is none.
 func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement, error) {
-	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
-	if err != nil {
-		return nil, fmt.Errorf("read enforcement %d: %w", id, err)
+	rows, err := readEnforcements(ctx, tx, EnforcementFilter{Limit: 1}, id+1, 1)
+	if err != nil || len(rows) == 0 || rows[0].ID != id {
+		return nil, err
 	}
-	if len(rows) == 0 || rows[0].ID != id {
-		return nil, nil //nolint:nilnil // there is none, which is no fault
-	}
-	return new(enforcementOf(rows[0])), nil
+	return &rows[0], nil
 }
 
 // verdicts evaluates the event by the stored and the present conditions.
@@ -158,12 +152,11 @@ func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (match
 func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
 	page := &RulePage{List: []Rule{}}
 	err := m.Read(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		rows, err := tx.ViewRules(ctx,
-			store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
+		rows, err := readRules(ctx, tx, RecentFirings, cursor, trigger, "", pageOfRules)
 		if err != nil {
-			return fmt.Errorf("read a page of rules: %w", err)
+			return err
 		}
-		page.List = each(rows, ruleOf)
+		page.List = each(rows, func(r ruleRow) Rule { return r.Rule })
 		if len(rows) == pageOfRules {
 			page.Next = rows[len(rows)-1].Ref
 		}
@@ -179,33 +172,42 @@ func (m *Monitor) Rule(ctx context.Context, ref string) (*RuleDetail, error) {
 		return d, errors.New("a rule has a ref")
 	}
 	err := m.Read(ctx, "a rule", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, Ref: ref, Page: 1})
+		rows, err := readRules(ctx, tx, RecentFirings, "", "", ref, 1)
 		if err != nil {
-			return fmt.Errorf("read rule %s: %w", ref, err)
+			return err
 		}
 		if len(rows) == 0 {
 			return ErrNotFound
 		}
-		r := rows[0]
-		d.Rule, d.PackRef, d.Description, d.Owner = ruleOf(r), r.PackRef, r.Description, text(r.Owner)
-		d.Conditions, d.Params, d.Created, d.Updated = r.Conditions, r.ActionParams, r.Created, r.Updated
+		rows[0].Reading = d.Reading
+		*d = rows[0].RuleDetail
 		return nil
 	})
 	return d, err
 }
 
-func ruleOf(r store.ViewRulesRow) Rule {
-	one := Rule{
-		ID: r.ID, Ref: r.Ref, Label: r.Label, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled,
-		Fired: int(r.Fired), Disabled: int(r.Disabled), LastFired: moment(r.Last),
+type ruleRow struct {
+	RuleDetail
+	HasAction, HasTrigger, TriggerEnabled bool
+}
+
+// readRules reads a page of rules behind a ref, of one trigger or one rule if named, with their newest firings.
+func readRules(
+	ctx context.Context, tx *store.Tx, recent int, after, trigger, ref string, page int,
+) ([]ruleRow, error) {
+	rows, err := store.Rows[ruleRow](ctx, tx, store.ViewRules, recent, after, trigger, ref, page)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
 	}
-	switch {
-	case !r.HasTrigger:
-		one.Note = fmt.Sprintf("trigger %s does not exist", r.TriggerRef)
-	case !r.TriggerEnabled:
-		one.Note = fmt.Sprintf("trigger %s is disabled", r.TriggerRef)
-	case !r.HasAction:
-		one.Note = fmt.Sprintf("action %s does not exist", r.ActionRef)
+	for i := range rows {
+		switch r := &rows[i]; {
+		case !r.HasTrigger:
+			r.Note = fmt.Sprintf("trigger %s does not exist", r.TriggerRef)
+		case !r.TriggerEnabled:
+			r.Note = fmt.Sprintf("trigger %s is disabled", r.TriggerRef)
+		case !r.HasAction:
+			r.Note = fmt.Sprintf("action %s does not exist", r.ActionRef)
+		}
 	}
-	return one
+	return rows, nil
 }

@@ -3,9 +3,7 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -93,6 +91,7 @@ type EnforcementFilter struct {
 // Enforcement is a rule fired by an event.
 type Enforcement struct {
 	ID         int64  `json:"id"`
+	Rule       int64  `json:"-"` // 0 if it was deleted
 	RuleRef    string `json:"rule_ref"`
 	TriggerRef string `json:"trigger_ref"`
 	Event      int64  `json:"event,omitempty"`
@@ -168,38 +167,20 @@ const (
 	pageOfRules   = 200
 )
 
-func eventsThere(ctx context.Context, tx *store.Tx) error {
-	there, err := tx.EventSchema(ctx)
-	if err != nil {
-		return fmt.Errorf("look for what is kept of events: %w", err)
-	}
-	if !there {
-		return ErrUnmigrated
-	}
-	return nil
-}
-
 // Events reads one page of events below the cursor; 0 is the newest. It reads a bounded number of
 // rows and says so.
 func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) (*EventPage, error) {
 	page := &EventPage{List: []Event{}}
 	before, limit := cmp.Or(cursor, math.MaxInt64), cmp.Or(filter.Limit, DefaultPage)
-	err := m.Read(ctx, "events", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := eventsThere(ctx, tx); err != nil {
-			return err
+	err := m.Read(ctx, "events", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
-		rows, err := tx.ViewEvents(ctx,
-			store.ViewEventsParams{Before: before, Scan: eventScan, Trigger: filter.Trigger, Page: int32(limit)})
+		rows, err := store.Rows[Event](ctx, tx, store.ViewEvents, before, eventScan, filter.Trigger, limit)
 		if err != nil {
 			return fmt.Errorf("read a page of events: %w", err)
 		}
-		for _, r := range rows {
-			page.List = append(page.List, Event{
-				ID: r.ID, TriggerRef: r.TriggerRef, RuleRef: r.RuleRef, Source: r.SourceRef, Created: r.Created,
-				Matched:  r.At,
-				Compared: int(r.Rules), Fired: int(r.Matched), Disabled: int(r.Disabled), Failures: r.Failures,
-			})
-		}
+		page.List = rows
 		if len(rows) == limit {
 			page.Next = rows[len(rows)-1].ID
 			return nil
@@ -220,35 +201,37 @@ func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) 
 // fire are evaluated as they are now.
 func (m *Monitor) EventDetail(ctx context.Context, id int64) (*EventDetail, error) {
 	d := &EventDetail{Rules: []RuleVerdict{}}
-	err := m.Read(ctx, "an event", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := eventsThere(ctx, tx); err != nil {
-			return err
+	err := m.Read(ctx, "an event", &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
-		row, err := tx.ViewEvent(ctx, id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
+		rows, err := store.Rows[eventRow](ctx, tx, store.ViewEvent, id)
 		if err != nil {
 			return fmt.Errorf("read event %d: %w", id, err)
 		}
-		return d.fill(ctx, tx, row)
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		return d.fill(ctx, tx, &rows[0])
 	})
 	return d, err
 }
 
-func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEventRow) error {
-	d.Event = Event{
-		ID: row.ID, TriggerRef: row.TriggerRef, RuleRef: row.RuleRef, Source: row.SourceRef, Created: row.Created,
-		Matched: row.At, Compared: int(row.Rules), Fired: int(row.Matched), Failures: row.Failures,
-	}
-	d.Payload = row.Payload
-	enforced, err := tx.ViewEnforcementsOfEvent(ctx, row.ID, enforcedOfOne)
+type eventRow struct {
+	Event
+	Payload                                      json.RawMessage
+	TriggerThere, TriggerEnabled, BeforeMatching bool
+}
+
+func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row *eventRow) error {
+	d.Event, d.Payload = row.Event, row.Payload
+	enforced, err := ofEvent(ctx, tx, EnforcementFilter{Event: row.ID})
 	if err != nil {
-		return fmt.Errorf("read the enforcements of event %d: %w", row.ID, err)
+		return err
 	}
-	rules, err := tx.ViewRules(ctx, store.ViewRulesParams{Trigger: row.TriggerRef, Page: rulesOfOne + 1})
+	rules, err := readRules(ctx, tx, 0, "", row.TriggerRef, "", rulesOfOne+1)
 	if err != nil {
-		return fmt.Errorf("read the rules of trigger %s: %w", row.TriggerRef, err)
+		return err
 	}
 	if d.More = len(rules) > rulesOfOne; d.More {
 		rules = rules[:rulesOfOne]
@@ -259,15 +242,15 @@ func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEven
 }
 
 // noteOf is the note for all rules.
-func noteOf(row store.ViewEventRow) string {
-	switch {
+func noteOf(row *eventRow) string {
+	switch done := row.Matched != nil; {
 	case !row.TriggerThere:
 		return fmt.Sprintf("trigger %s does not exist any more", row.TriggerRef)
-	case !row.Done && row.BeforeMatching:
+	case !done && row.BeforeMatching:
 		return "it is older than this engine's matching of events"
 	case !row.TriggerEnabled && row.RuleRef == "":
 		return fmt.Sprintf("trigger %s is disabled and fires no rule", row.TriggerRef)
-	case !row.Done:
+	case !done:
 		return "it waits to be compared with the rules, or that is no longer recorded: a running engine compares within seconds"
 	case row.RuleRef != "":
 		return fmt.Sprintf("it is for rule %s only", row.RuleRef)
@@ -276,22 +259,21 @@ func noteOf(row store.ViewEventRow) string {
 }
 
 // assess lists the fired rules, deleted ones too, then the others.
-func (d *EventDetail) assess(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow,
-	rules []store.ViewRulesRow,
-) {
+func (d *EventDetail) assess(row *eventRow, enforced []Enforcement, rules []ruleRow) {
 	event, err := rule.NewEvent(row.ID, row.TriggerRef, row.Payload, row.Created)
 	fired := map[int64]bool{}
 	for i := range enforced {
-		one := enforcementOf(store.ViewEnforcementsRow(enforced[i]))
-		fired[enforced[i].Rule] = true
-		verdict := RuleVerdict{RuleRef: one.RuleRef, Verdict: VerdictFired, Enforcement: &one, Why: firedWords(one)}
+		one := &enforced[i]
+		fired[one.Rule] = true
+		verdict := RuleVerdict{RuleRef: one.RuleRef, Verdict: VerdictFired, Enforcement: one, Why: firedWords(*one)}
 		if one.Status == "disabled" {
 			verdict.Verdict = VerdictDisabled
 			d.Disabled++
 		}
 		d.Rules = append(d.Rules, verdict)
 	}
-	for _, r := range rules {
+	for i := range rules {
+		r := &rules[i]
 		if fired[r.ID] {
 			continue
 		}
@@ -318,7 +300,7 @@ func firedWords(one Enforcement) string {
 }
 
 // verdict says why a rule did not fire, by its present conditions.
-func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, event rule.Event) (verdict, why string) {
+func (d *EventDetail) verdict(row *eventRow, r *ruleRow, event rule.Event) (verdict, why string) {
 	switch {
 	case row.RuleRef != "" && row.RuleRef != r.Ref:
 		return VerdictPassed, fmt.Sprintf("the event is for rule %s only", row.RuleRef)
@@ -326,7 +308,7 @@ func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, even
 		return VerdictOff, "the rule is disabled"
 	case !row.TriggerEnabled:
 		return VerdictOff, fmt.Sprintf("trigger %s is disabled", row.TriggerRef)
-	case row.At != nil && r.Created.After(*row.At):
+	case row.Matched != nil && r.Created.After(*row.Matched):
 		return VerdictPassed, "the rule was made after the event was compared with the rules"
 	}
 	conditions, err := rule.ParseConditions(r.Ref, r.Conditions)
@@ -339,7 +321,7 @@ func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, even
 		return VerdictFailed, match.Why
 	case !match.Matched:
 		return VerdictNoMatch, match.Why
-	case row.At == nil:
+	case row.Matched == nil:
 		return VerdictWaiting, "it matches: " + match.Why
 	}
 	return VerdictPassed,

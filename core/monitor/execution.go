@@ -29,7 +29,7 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, most in
 		return ErrNotFound
 	}
 	d.Execution = rows[0]
-	if err := d.rest(ctx, tx, s, most); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := d.rest(ctx, tx, most); err != nil {
 		return err
 	}
 	if err := d.redact(ctx, tx); err != nil {
@@ -42,28 +42,20 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, most in
 	return err
 }
 
-func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape, most int32) error {
-	r, err := tx.MonitorExecutionRest(ctx, most, d.ID)
+func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, most int32) error {
+	type row struct {
+		ExecutionDetail
+		ChildCount int64
+	}
+	rows, err := store.Rows[row](ctx, tx, store.MonitorExecutionRest, most, d.ID)
 	if err != nil {
 		return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
 	}
-	if s.Ours {
-		d.Attempt = wide(&r.Attempt)
+	for _, r := range rows {
+		r.Reading, r.Execution, r.Children = d.Reading, d.Execution, upTo(r.ChildCount, childrenBound)
+		*d = r.ExecutionDetail
 	}
-	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
-		text(r.RetryReason)
-	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, upTo(r.Children, childrenBound)
-	d.ConfigBytes, d.EnvBytes, d.ResultBytes = ofCut(r.Config, r.ConfigBytes), ofCut(r.EnvVars, r.EnvBytes),
-		ofCut(r.Result, r.ResultBytes)
 	return nil
-}
-
-// ofCut is the whole size of a document of which a part was read; 0 if all of it was.
-func ofCut(part string, whole int64) int64 {
-	if int64(len(part)) == whole {
-		return 0
-	}
-	return whole
 }
 
 // childrenBound is where the query stops counting children.

@@ -98,53 +98,43 @@ func inOrder(oldest bool, ids []int64) []int64 {
 
 // findPage finds the page of one alternative in scan rows.
 func findPage(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor, scan int64) (*idPage, error) {
-	search, err := newSearch(ctx, tx, s, filter, cursor)
+	search, err := newSearch(ctx, tx, s, filter, cursor, scan)
 	if err != nil || search == nil {
 		return &idPage{}, err
 	}
-	search.scan = scan
 	page := &idPage{}
-	if page.ids, err = search.ids(ctx, tx, &filter); err != nil {
+	if page.ids, err = search.find(ctx, tx); err != nil {
 		return nil, fmt.Errorf("search executions: %w", err)
 	}
 	return page, search.finish(ctx, tx, page)
 }
 
-// search is a filter prepared for the database.
+// search is a filter prepared for the database: indexes find candidates, whose rows are then compared.
 type search struct {
-	shape           Shape
-	ended, live     []string
-	pattern         string
-	worker, parent  int64
-	before, floor   int64
-	page, scan      int64
-	statusesAllowed []string
-	sift            *sift
-	// byID is true when the filter names ids, rising when the oldest come first.
-	byID, rising bool
-	// first is the first id that was read, stopped the last one if the search stopped there; 0 at the end.
-	first, stopped int64
-	// windowed reads every row of a range. looked counts the rows that were read.
-	windowed bool
-	looked   int64
-}
-
-// took notes the rows that the search has read, at most so many.
-func (q *search) took(ids []int64, most int64) {
-	if len(ids) == 0 {
-		return
-	}
-	q.first, q.looked = ids[0], int64(len(ids))
-	if q.looked >= most {
-		q.stopped = ids[len(ids)-1]
-	}
+	shape         Shape
+	ended, live   []string
+	parent        int64
+	named         []int64
+	before, floor int64
+	page, scan    int64
+	// sift are the conditions without an index; nil if every candidate matches. params are those on parameters.
+	sift   *store.MonitorSiftParams
+	params []ParamMatch
+	// rising is true when the oldest come first. bothEnds also reads the other end of the unfinished rows. windowed
+	// reads every row of a range.
+	rising, bothEnds, windowed bool
+	// first is the first id that was read, stopped the last one if the search stopped there; 0 at the end. looked
+	// counts the rows that were read.
+	first, stopped, looked int64
 }
 
 // newSearch resolves names and times; nil when no row can match.
-func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
+func newSearch(
+	ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor, scan int64,
+) (*search, error) {
 	q := &search{
-		shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
-		scan: scanBound, rising: f.Oldest,
+		shape: s, parent: f.Parent, named: f.IDs, before: cursor, page: int64(f.Limit), scan: scan, params: f.Params,
+		rising: f.Oldest,
 	}
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -153,22 +143,18 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		q.page = DefaultPage
 	}
 	for _, status := range f.Statuses {
-		q.statusesAllowed = append(q.statusesAllowed, string(status))
 		if status.Terminal() {
 			q.ended = append(q.ended, string(status))
 		} else {
 			q.live = append(q.live, string(status))
 		}
 	}
-	bothEnds := cursor <= 0 && len(q.live) > 0 && len(q.ended) == 0 && s.Ours && len(f.Params) == 0 && !f.InOrder
-	q.windowed = q.reads(&f) && !bothEnds || f.InOrder
-	if f.Worker != "" {
-		id, err := ResolveWorker(ctx, tx, f.Worker)
-		if err != nil || id == 0 {
-			return nil, err
-		}
-		q.worker = id
-	}
+	// Without an index for the matching rows, the search reads rows that do not match.
+	reads := f.Parent == 0 && len(f.IDs) == 0 && (f.sifted() || f.Action != "" || f.Worker != "" || len(q.live) > 0 ||
+		len(q.ended) > 0 && !s.Ours)
+	q.bothEnds = reads && cursor <= 0 && len(q.live) > 0 && len(q.ended) == 0 && s.Ours && len(f.Params) == 0 &&
+		!f.InOrder
+	q.windowed = reads && !q.bothEnds || f.InOrder
 	floor, ceiling, err := timeWindow(ctx, tx, f.MaxAge, f.MinAge)
 	if err != nil {
 		return nil, err
@@ -181,19 +167,27 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	if f.MaxID > 0 {
 		q.before = min(q.before, f.MaxID+1)
 	}
-	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
+	if !f.sifted() && !q.windowed && !q.bothEnds {
+		q.scan = q.page
+		return q, nil
+	}
+	if f.reasoned() {
+		q.scan = min(q.scan, reasonBound)
+	}
+	if len(f.Statuses) > 0 && s.Ours && f.Parent == 0 {
+		q.scan = min(q.scan, statusBound)
+	}
+	if q.windowed {
+		q.scan = min(q.scan, paramBound)
+	}
+	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift == nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// reads reports whether the search reads rows that do not match, because no index finds the matching ones.
-func (q *search) reads(f *ExecutionFilter) bool {
-	if f.Parent != 0 || len(f.IDs) > 0 {
-		return false
-	}
-	return f.sifted() || q.pattern != "" || f.Worker != "" || len(q.live) > 0 || len(q.ended) > 0 && !q.shape.Ours
-}
+// statuses are never nil: the database reads an empty list as any status.
+func (q *search) statuses() []string { return append(append([]string{}, q.ended...), q.live...) }
 
 // timeWindow converts ages into a range of ids.
 func timeWindow(ctx context.Context, tx *store.Tx, within, before time.Duration) (floor, ceiling int64, err error) {
@@ -226,96 +220,86 @@ func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, err
 	return id, nil
 }
 
-// ids finds at most a page of ids in the order of the list.
-func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
+// find finds at most a page of ids in the order of the list.
+func (q *search) find(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	ids, err := q.candidates(ctx, tx)
+	if err != nil || q.sift == nil {
+		return ids, err
+	}
+	if len(ids) > 0 && len(q.named) == 0 {
+		q.first, q.looked = ids[0], int64(len(ids))
+		if q.looked >= q.scan {
+			q.stopped = ids[len(ids)-1]
+		}
+	}
+	if q.bothEnds { // running executions are old, waiting ones may be many
+		other, err := q.unended(ctx, tx, !q.rising)
+		if err != nil {
+			return nil, err
+		}
+		ids = inOrder(q.rising, append(ids, other...))
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	q.sift.Ids = ids
+	if len(q.params) > 0 {
+		if err := hideSecrets(ctx, tx, q.params, q.sift); err != nil {
+			return nil, err
+		}
+	}
+	matching, err := tx.MonitorSift(ctx, *q.sift)
+	if err != nil {
+		return nil, fmt.Errorf("look at %d rows: %w", len(ids), err)
+	}
+	if q.windowed && int64(len(matching)) >= q.page { // later rows belong to the next page
+		q.looked = int64(slices.Index(ids, matching[len(matching)-1]) + 1)
+	}
+	return matching, nil
+}
+
+// candidates finds the first ids by the indexes, in the order of the list.
+func (q *search) candidates(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	switch {
-	case q.sift != nil:
-		return q.siftedIDs(ctx, tx, f)
+	case len(q.named) > 0:
+		return inOrder(q.rising, slices.DeleteFunc(slices.Clone(q.named),
+			func(id int64) bool { return id >= q.before || id < q.floor })), nil
 	case q.parent != 0:
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
-			Parent: q.parent, Before: q.before, Floor: q.floor, Statuses: q.allowed(), Rising: q.rising, Page: q.page,
+			Parent: q.parent, Before: q.before, Floor: q.floor, Statuses: q.statuses(), Rising: q.rising, Page: q.scan,
 		})
-	case !q.shape.Ours || len(q.ended) == 0 && len(q.live) == 0:
-		arg := store.MonitorNewestParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
-			Statuses: q.allowed(), Page: q.page,
-		}
-		if q.rising {
-			return tx.MonitorOldest(ctx, store.MonitorOldestParams(arg))
-		}
-		return tx.MonitorNewest(ctx, arg)
+	case !q.shape.Ours || len(q.ended)+len(q.live) == 0:
+		return tx.MonitorWindow(ctx,
+			store.MonitorWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
 	}
-	return q.idsByStatus(ctx, tx)
-}
-
-// allowed is never nil: the database reads an empty list as any status.
-func (q *search) allowed() []string {
-	if q.statusesAllowed == nil {
-		return []string{}
-	}
-	return q.statusesAllowed
-}
-
-func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	var all []int64
-	q.scan = min(q.scan, statusBound)
-	ended := q.scan
-	if q.pattern == "" && q.worker == 0 {
-		ended = q.page // the index alone decides
-	}
+	var err error
 	if len(q.ended) > 0 {
-		ids, err := q.idsEnded(ctx, tx, ended)
-		if err != nil {
+		if all, err = tx.MonitorEnded(ctx, store.MonitorEndedParams{
+			Statuses: q.ended, Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan,
+		}); err != nil {
 			return nil, err
 		}
-		all = ids
 	}
-	switch {
-	case len(q.live) > 0 && q.windowed:
-		ids, err := tx.MonitorUnendedWindow(ctx,
-			store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ids...)
-	case len(q.live) > 0:
-		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
-			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
-			Rising: q.rising, Page: q.page,
-		})
+	if len(q.live) > 0 {
+		ids, err := q.unended(ctx, tx, q.rising)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, ids...)
 	}
 	all = inOrder(q.rising, all)
-	return all[:min(int64(len(all)), q.page)], nil
+	return all[:min(int64(len(all)), q.scan)], nil
 }
 
-// idsEnded finds a page of ended executions in scan rows of each status.
-func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int64, error) {
-	arg := store.MonitorEndedParams{
-		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker,
-		Page: q.page,
-	}
-	if q.rising {
-		return tx.MonitorOldestEnded(ctx, store.MonitorOldestEndedParams(arg))
-	}
-	return tx.MonitorEnded(ctx, arg)
+// unended finds the first unfinished executions from one end.
+func (q *search) unended(ctx context.Context, tx *store.Tx, rising bool) ([]int64, error) {
+	return tx.MonitorUnendedWindow(ctx,
+		store.MonitorUnendedWindowParams{Rising: rising, Before: q.before, Floor: q.floor, Scan: q.scan})
 }
 
 // finish sets the cursor of the next page, whether the search was cut short and about how much is left.
 func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
-	if len(q.live) > 0 && !q.windowed && q.parent == 0 && !q.byID {
-		// Both ends of the unfinished rows were searched: the next page continues behind the first end.
-		ids, err := tx.MonitorUnendedWindow(ctx,
-			store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
-		if err != nil {
-			return fmt.Errorf("find where the search stopped: %w", err)
-		}
-		q.stopped = 0
-		q.took(ids, q.scan)
-	}
 	if int64(len(page.ids)) >= q.page {
 		page.next = page.ids[len(page.ids)-1]
 		if q.stopped == 0 || sooner(q.rising, page.next, q.stopped) == page.next {
@@ -345,28 +329,14 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var rows []store.MonitorExecutionsByIDRow
-	var err error
-	if s.Ours {
-		rows, err = tx.MonitorExecutionsByID(ctx, ids)
-	} else {
-		var published []store.MonitorPublishedByIDRow
-		published, err = tx.MonitorPublishedByID(ctx, ids)
-		rows = each(published, func(r store.MonitorPublishedByIDRow) store.MonitorExecutionsByIDRow {
-			return store.MonitorExecutionsByIDRow(r)
-		})
-	}
+	list, err := store.Rows[Execution](ctx, tx, s.query(store.MonitorExecutionsByID, store.MonitorPublishedByID), ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d executions: %w", len(ids), err)
 	}
-	return each(rows, func(r store.MonitorExecutionsByIDRow) Execution {
-		return Execution{
-			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
-			WorkerName: text(r.WorkerName), Parent: r.Parent, Created: r.Created, Updated: r.Updated,
-			StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RetryCount: int64(r.RetryCount),
-			MaxRetries: wide(r.MaxRetries), Reason: cutText(r.Reason, 300), RepeatedBy: r.RepeatedBy,
-		}
-	}), nil
+	for i := range list {
+		list[i].Reason = cutText(list[i].Reason, 300)
+	}
+	return list, nil
 }
 
 // MatchBound bounds the count of matching executions.

@@ -88,7 +88,7 @@ func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 			if err := f.rest(ctx, tx, s); err != nil {
 				return err
 			}
-			return f.acts(ctx, tx)
+			return f.acts(ctx, tx, s)
 		})
 	return f, err
 }
@@ -115,12 +115,8 @@ func (f *Family) name(ctx context.Context, tx *store.Tx) error {
 }
 
 // acts reads the operator actions on the execution and its relatives.
-func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
-	shape, err := tx.AuditShape(ctx)
-	if err != nil {
-		return fmt.Errorf("read whether acts are recorded: %w", err)
-	}
-	if !shape.Recorded {
+func (f *Family) acts(ctx context.Context, tx *store.Tx, s Shape) (err error) {
+	if !s.Ours {
 		return nil
 	}
 	executions, deadLetters := []int64{f.ID}, []int64{}
@@ -132,11 +128,10 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	for i := range f.DeadLetters {
 		deadLetters = append(deadLetters, f.DeadLetters[i].ID)
 	}
-	rows, err := tx.AuditAbout(ctx, executions, deadLetters, maxActs)
+	f.Acts, err = store.Rows[AuditEntry](ctx, tx, store.AuditAbout, executions, deadLetters, maxActs)
 	if err != nil {
 		return fmt.Errorf("read what was done with execution %d: %w", f.ID, err)
 	}
-	f.Acts = each(rows, func(r store.AuditAboutRow) AuditEntry { return auditEntry(store.AuditRecentRow(r)) })
 	return nil
 }
 
@@ -227,28 +222,14 @@ func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.Ours {
 		return nil
 	}
-	if s.ledger {
-		search, err := newDeadLetterSearch(ctx, tx, DeadLetterFilter{Execution: f.ID, Limit: 20}, 0)
-		if err != nil {
-			return err
-		}
-		row, err := search.ids(ctx, tx)
-		if err != nil {
-			return err
-		}
-		letters, err := readDeadLetters(ctx, tx, row.Ids)
-		if err != nil {
-			return err
-		}
-		f.DeadLetters = append([]LedgerEntry{}, letters...)
-	}
-	if err := f.questions(ctx, tx); err != nil {
+	search, err := newDeadLetterSearch(ctx, tx, DeadLetterFilter{Execution: f.ID, Limit: 20}, 0)
+	if err != nil {
 		return err
 	}
-	if err := eventsThere(ctx, tx); err != nil {
-		if errors.Is(err, ErrUnmigrated) {
-			return nil
-		}
+	if f.DeadLetters, _, err = search.read(ctx, tx); err != nil {
+		return err
+	}
+	if err := f.questions(ctx, tx); err != nil {
 		return err
 	}
 	return f.cause(ctx, tx)

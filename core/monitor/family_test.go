@@ -86,7 +86,7 @@ func TestAFamilyHasItsTasksAndOperations(t *testing.T) {
 	require.Equal(t, "ada@here", f.Acts[1].Actor)
 
 	testkit.Exec(t, b.Store, `alter table operator_audit rename to elsewhere`)
-	f, err = b.Family(t.Context(), task)
+	f, err = New(Config{}, Deps{Store: b.Store}).Family(t.Context(), task)
 	require.NoError(t, err)
 	require.Nil(t, f.Acts, "where acts are not recorded they are unknown")
 }

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -115,44 +114,32 @@ func (f *ExecutionFilter) String() string {
 // reasonBound is how many results a search reads.
 const reasonBound = 2_000
 
-// sift is the part of a search without an index.
-type sift struct {
-	params store.MonitorSiftParams
-	// impossible is true when no row can match.
-	impossible bool
-}
-
-// newSift prepares the part of a filter without an index; nil when there is none.
-func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (*sift, error) {
-	if !f.sifted() && !q.windowed {
-		return nil, nil
-	}
-	s := &sift{params: store.MonitorSiftParams{
-		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch),
+// newSift prepares the conditions without an index; nil when no row can match.
+func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (*store.MonitorSiftParams, error) {
+	s := &store.MonitorSiftParams{
+		Statuses: q.statuses(), Pattern: Pattern(f.Action, false), Match: list(f.Match), Unmatch: list(f.Unmatch),
 		Reasons: list(f.Reasons), NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{},
 		ParamNot: []bool{}, Cut: MaxDocument, SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries,
 		MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
-	}}
+	}
 	for _, p := range f.Params {
-		s.params.Params = append(s.params.Params, p.Path)
-		s.params.ParamMatch, s.params.ParamNot = append(s.params.ParamMatch, p.expression()),
-			append(s.params.ParamNot, p.Not)
+		s.Params, s.ParamMatch = append(s.Params, p.Path), append(s.ParamMatch, p.expression())
+		s.ParamNot = append(s.ParamNot, p.Not)
 	}
 	if f.MaxTries != nil {
-		s.params.MaxTries = *f.MaxTries
+		s.MaxTries = *f.MaxTries
+	}
+	workers := f.Workers
+	if len(workers) == 0 && f.Worker != "" {
+		workers = []string{f.Worker}
 	}
 	var err error
-	if s.params.Workers, err = resolveAll(ctx, tx, f.Workers, ResolveWorker); err != nil {
+	if s.Workers, err = resolveAll(ctx, tx, workers, ResolveWorker); err != nil ||
+		len(workers) > 0 && len(s.Workers) == 0 {
 		return nil, err
 	}
-	if s.params.NotWorkers, err = resolveAll(ctx, tx, f.NotWorkers, ResolveWorker); err != nil {
-		return nil, err
-	}
-	s.impossible = len(f.Workers) > 0 && len(s.params.Workers) == 0
-	if q.worker != 0 && len(s.params.Workers) == 0 {
-		s.params.Workers = []int64{q.worker}
-	}
-	return s, nil
+	s.NotWorkers, err = resolveAll(ctx, tx, f.NotWorkers, ResolveWorker)
+	return s, err
 }
 
 // list is never nil, which the database would read as NULL.
@@ -178,59 +165,4 @@ func resolveAll(
 		}
 	}
 	return ids, nil
-}
-
-// siftedIDs finds the page among a bounded number of rows that the indexes find.
-func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
-	page := q.page
-	wide := *q
-	wide.sift = nil
-	if f.reasoned() {
-		wide.scan = min(wide.scan, reasonBound)
-	}
-	if len(q.statusesAllowed) > 0 && q.shape.Ours && q.parent == 0 {
-		wide.scan = min(wide.scan, statusBound)
-	}
-	if q.windowed { // rows are filtered here, so that the end of the search is known
-		wide.pattern, wide.worker, wide.statusesAllowed = "", 0, nil
-		wide.scan = min(wide.scan, paramBound)
-	}
-	wide.page, q.scan = wide.scan, wide.scan // the first rows are read completely
-	candidates := q.named(f.IDs)
-	if q.byID = len(f.IDs) > 0; !q.byID {
-		var err error
-		if candidates, err = wide.ids(ctx, tx, f); err != nil {
-			return nil, err
-		}
-		q.took(candidates, wide.page)
-	}
-	if len(candidates) == 0 {
-		return nil, nil
-	}
-	params := q.sift.params
-	params.Ids, params.Page = candidates, page
-	if len(f.Params) > 0 {
-		if err := hideSecrets(ctx, tx, f.Params, &params); err != nil {
-			return nil, err
-		}
-	}
-	ids, err := tx.MonitorSift(ctx, params)
-	if err != nil {
-		return nil, fmt.Errorf("look at %d rows: %w", len(candidates), err)
-	}
-	if q.windowed && int64(len(ids)) >= page { // later rows belong to the next page
-		q.looked = int64(slices.Index(candidates, ids[len(ids)-1]) + 1)
-	}
-	return ids, nil
-}
-
-// named are the requested ids within the page, in the order of the list.
-func (q *search) named(ids []int64) []int64 {
-	var out []int64
-	for _, id := range ids {
-		if id < q.before && id >= q.floor {
-			out = append(out, id)
-		}
-	}
-	return inOrder(q.rising, out)
 }

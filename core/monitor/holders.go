@@ -79,33 +79,40 @@ func (m *Monitor) Holders(
 	if len(found) == 0 {
 		return h, nil
 	}
-	rows, err := tx.ViewHolders(ctx, each(found, func(r store.ViewQueueHoldersRow) int64 { return r.ID }))
+	rows, err := store.Rows[holderRow](ctx, tx, store.ViewHolders,
+		each(found, func(r store.ViewQueueHoldersRow) int64 { return r.ID }))
 	if err != nil {
 		return nil, fmt.Errorf("read %d holders: %w", len(found), err)
 	}
 	for _, one := range found {
-		if place := slices.IndexFunc(rows, func(r store.ViewHoldersRow) bool { return r.ID == one.ID }); place >= 0 {
+		if place := slices.IndexFunc(rows, func(r holderRow) bool { return r.ID == one.ID }); place >= 0 {
 			h.List = append(h.List, m.holderOf(&rows[place], one.Since, at))
 		}
 	}
 	return h, nil
 }
 
-func (m *Monitor) holderOf(r *store.ViewHoldersRow, since, at time.Time) Holder {
-	h := Holder{
-		ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Since: since,
-		WorkerID: r.Worker, WorkerName: text(r.WorkerName),
-	}
-	if r.WorkerName == nil {
+type holderRow struct {
+	Holder
+	WorkerStatus       string
+	Heartbeat          *time.Time
+	Cordoned, Draining bool
+	SuspectSince       *time.Time
+}
+
+func (m *Monitor) holderOf(r *holderRow, since, at time.Time) Holder {
+	h := r.Holder
+	h.Since = since
+	if r.WorkerName == "" {
 		return h
 	}
 	w := Worker{
-		Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: r.Cordoned != nil && *r.Cordoned,
-		Draining: r.Draining != nil && *r.Draining, SuspectSince: moment(r.SuspectSince),
+		Status: r.WorkerStatus, Heartbeat: r.Heartbeat, Cordoned: r.Cordoned, Draining: r.Draining,
+		SuspectSince: r.SuspectSince,
 	}
 	h.Health = w.Health(at, m.cfg.StaleAfter)
-	if r.LastHeartbeat != nil {
-		h.HeartbeatAge = new(max(at.Sub(*r.LastHeartbeat), 0))
+	if r.Heartbeat != nil {
+		h.HeartbeatAge = new(max(at.Sub(*r.Heartbeat), 0))
 	}
 	return h
 }

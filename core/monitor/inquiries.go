@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -220,9 +219,9 @@ func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor st
 	if err != nil {
 		return page, err
 	}
-	err = m.Read(ctx, "inquiries", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := inquiriesThere(ctx, tx); err != nil {
-			return err
+	err = m.Read(ctx, "inquiries", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
 		count, err := tx.CountOpenInquiries(ctx, inquiryCount)
 		if err != nil {
@@ -245,17 +244,6 @@ func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor st
 		return searches.fill(ctx, tx, page, from)
 	})
 	return page, err
-}
-
-func inquiriesThere(ctx context.Context, tx *store.Tx) error {
-	there, err := tx.InquirySchema(ctx)
-	if err != nil {
-		return fmt.Errorf("look for what is kept of inquiries: %w", err)
-	}
-	if !there {
-		return ErrUnmigrated
-	}
-	return nil
 }
 
 // readFaults reads the faults for the first page of an unfiltered list.
@@ -300,47 +288,25 @@ func parseInquiryCursor(text string) (inquiryCursor, error) {
 }
 
 // readInquiries reads inquiries in the order of ids.
-func readInquiries(ctx context.Context, tx *store.Tx, r *Reading, cut int32, ids []int64) ([]Inquiry, error) {
+func readInquiries(ctx context.Context, tx *store.Tx, cut int32, ids []int64) ([]Inquiry, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewInquiries(ctx, cut, ids)
+	list, err := store.Rows[Inquiry](ctx, tx, store.ViewInquiries, cut, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d inquiries: %w", len(ids), err)
 	}
-	list := make([]Inquiry, 0, len(rows))
-	for i := range rows {
-		list = append(list, inquiryOf(r, &rows[i]))
-	}
-	slices.SortFunc(list, func(x, y Inquiry) int { return slices.Index(ids, x.ID) - slices.Index(ids, y.ID) })
 	return list, nil
-}
-
-func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
-	one := Inquiry{
-		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution,
-		ExecutionStatus: row.ExecutionStatus, ActionRef: row.ActionRef, Workflow: row.Parent,
-		WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus, Task: row.Task, AssignedTo: row.AssignedTo,
-		Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created, Age: r.At.Sub(row.Created),
-		TimeoutAt: row.TimeoutAt, RespondedAt: row.RespondedAt, RespondedBy: row.RespondedBy, Responder: row.Responder,
-	}
-	if row.OnlyAsks {
-		one.Kind = InquiryOfTask
-	}
-	if one.Open() && row.TimeoutAt != nil {
-		one.Left = new(max(row.TimeoutAt.Sub(r.At), 0))
-	}
-	return one
 }
 
 // Inquiry reads everything about one inquiry; ErrNotFound if there is none.
 func (m *Monitor) Inquiry(ctx context.Context, id int64) (*InquiryDetail, error) {
 	d := &InquiryDetail{}
-	err := m.Read(ctx, "an inquiry", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		if err := inquiriesThere(ctx, tx); err != nil {
-			return err
+	err := m.Read(ctx, "an inquiry", &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Ours {
+			return ErrUnmigrated
 		}
-		list, err := readInquiries(ctx, tx, &d.Reading, WholeDocument, []int64{id})
+		list, err := readInquiries(ctx, tx, WholeDocument, []int64{id})
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (searches inquirySearches) fill(ctx context.Context, tx *store.Tx, page *In
 		if err != nil {
 			return err
 		}
-		found, err := readInquiries(ctx, tx, &page.Reading, inquiryPrompt, hits.ids)
+		found, err := readInquiries(ctx, tx, inquiryPrompt, hits.ids)
 		if err != nil {
 			return err
 		}

@@ -2,17 +2,14 @@ package monitor
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -107,7 +104,7 @@ type ActionDetail struct {
 	TimeoutSeconds          int64           `json:"timeout_seconds,omitempty"`
 	ScheduledTimeoutSeconds int64           `json:"scheduled_timeout_seconds,omitempty"`
 	MaxRetries              int64           `json:"max_retries"`
-	placement.Spec
+	placement.Spec `db:"-"`
 	// Rules and Workflows use the action.
 	Rules     []RuleLink `json:"rules"`
 	Workflows []string   `json:"workflows"`
@@ -132,7 +129,7 @@ type TriggerDetail struct {
 	Webhook     bool            `json:"webhook_enabled"`
 	ParamSchema json.RawMessage `json:"param_schema"`
 	OutSchema   json.RawMessage `json:"out_schema"`
-	Rules       []RuleLink      `json:"rules"`
+	Rules       []RuleLink      `json:"rules" db:"-"`
 }
 
 // PackItem is a pack with the number of its items.
@@ -154,10 +151,10 @@ type PackDetail struct {
 	Standard     bool            `json:"is_standard"`
 	Dependencies []string        `json:"dependencies"`
 	ConfSchema   json.RawMessage `json:"conf_schema"`
-	Actions      []ActionItem    `json:"actions"`
-	Triggers     []TriggerItem   `json:"triggers"`
-	Rules        []RuleLink      `json:"rules"`
-	Policies     []PolicyItem    `json:"policies"`
+	Actions      []ActionItem    `json:"actions"  db:"-"`
+	Triggers     []TriggerItem   `json:"triggers" db:"-"`
+	Rules        []RuleLink      `json:"rules"    db:"-"`
+	Policies     []PolicyItem    `json:"policies" db:"-"`
 }
 
 const (
@@ -168,18 +165,33 @@ const (
 	policyQueues = 20
 )
 
-// itemReader reads one item by ref, or a page behind a cursor, of all packs or of one.
-type itemReader[R any] func(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]R, error)
+// The rows of items have the fields of their pages.
+type (
+	policyRow struct {
+		PolicyItem
+		ActionID, PackID int64
+	}
+	actionRow struct {
+		ActionDetail
+		PackID    int64
+		Placement []byte
+	}
+)
+
+// readItems reads one item by ref, or a page behind a cursor, of all packs or of one.
+func readItems[R any](ctx context.Context, tx *store.Tx, query, ref, pack, after string) ([]R, error) {
+	return store.Rows[R](ctx, tx, query, after, ref, pack, pageOfItems)
+}
 
 func listItems[R any, T interface{ ref() string }](
-	ctx context.Context, m *Monitor, what, pack, cursor string, read itemReader[R], one func(R) T,
+	ctx context.Context, m *Monitor, what, query, pack, cursor string, one func(R) T,
 ) (*ItemPage[T], error) {
 	page := &ItemPage[T]{}
 	err := m.Read(ctx, what, &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.Shared {
+		if !s.Ours {
 			return ErrUnmigrated
 		}
-		rows, err := read(ctx, tx, "", pack, cursor)
+		rows, err := readItems[R](ctx, tx, query, "", pack, cursor)
 		if err != nil {
 			return fmt.Errorf("read a page of %s: %w", what, err)
 		}
@@ -194,17 +206,17 @@ func listItems[R any, T interface{ ref() string }](
 
 // showItem reads one item and its parts; ErrNotFound if there is none.
 func showItem[R any](
-	ctx context.Context, m *Monitor, what, ref string, reading *Reading, read itemReader[R],
+	ctx context.Context, m *Monitor, what, ref string, reading *Reading, query string,
 	rest func(ctx context.Context, tx *store.Tx, row R) error,
 ) error {
 	return m.Read(ctx, what+" "+ref, reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.Shared {
+		if !s.Ours {
 			return ErrUnmigrated
 		}
 		if ref == "" {
 			return ErrNotFound
 		}
-		rows, err := read(ctx, tx, ref, "", "")
+		rows, err := readItems[R](ctx, tx, query, ref, "", "")
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", what, ref, err)
 		}
@@ -215,62 +227,34 @@ func showItem[R any](
 	})
 }
 
-func readPolicyItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewPolicyItemsRow, error) {
-	return tx.ViewPolicyItems(ctx, store.ViewPolicyItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
-}
-
-func readActionItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewActionItemsRow, error) {
-	return tx.ViewActionItems(ctx, store.ViewActionItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
-}
-
-func readTriggerItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewTriggerItemsRow, error) {
-	return tx.ViewTriggerItems(ctx, store.ViewTriggerItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
-}
-
-func readPackItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewPackItemsRow, error) {
-	return tx.ViewPackItems(ctx, after, cmp.Or(ref, pack), pageOfItems)
-}
-
 // Policies reads one page of policies by ref, with a pack only those of the pack and its actions.
 // ErrUnmigrated says that this engine has not migrated the database.
 func (m *Monitor) Policies(ctx context.Context, pack, cursor string) (*ItemPage[PolicyItem], error) {
-	return listItems(ctx, m, "policies", pack, cursor, readPolicyItems, policyItem)
+	return listItems(ctx, m, "policies", store.ViewPolicyItems, pack, cursor, policyItem)
 }
 
 // Actions reads one page of actions, as Policies does.
 func (m *Monitor) Actions(ctx context.Context, pack, cursor string) (*ItemPage[ActionItem], error) {
-	return listItems(ctx, m, "actions", pack, cursor, readActionItems, actionItem)
+	return listItems(ctx, m, "actions", store.ViewActionItems, pack, cursor, actionItem)
 }
 
 // Triggers reads one page of triggers, as Policies does.
 func (m *Monitor) Triggers(ctx context.Context, pack, cursor string) (*ItemPage[TriggerItem], error) {
-	return listItems(ctx, m, "triggers", pack, cursor, readTriggerItems, triggerItem)
+	return listItems(ctx, m, "triggers", store.ViewTriggerItems, pack, cursor, triggerItem)
 }
 
 // Packs reads one page of packs, as Policies does.
 func (m *Monitor) Packs(ctx context.Context, pack, cursor string) (*ItemPage[PackItem], error) {
-	return listItems(ctx, m, "packs", pack, cursor, readPackItems, packItem)
+	return listItems(ctx, m, "packs", store.ViewPackItems, pack, cursor,
+		func(r PackDetail) PackItem { return r.PackItem })
 }
 
-func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
-	p := PolicyItem{
-		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Name, Description: r.Description, File: r.File,
-			Created: r.Created, Updated: r.Updated,
-		},
-		Scope: policy.ScopeGlobal.String(), ActionRef: r.ActionRef, Kind: r.Kind, Threshold: int64(r.Threshold),
-		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst),
-		Parameters:     r.Parameters,
-		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds),
-		RetryPlace:  r.RetryPlace,
-		AdaptiveMin: int64(r.AdaptiveMin), AdaptiveLatencyMS: int64(r.AdaptiveLatencyMs), Tags: r.Tags,
-	}
-	switch {
-	case r.ActionID != 0:
-		p.Scope = policy.ScopeAction.String()
-	case r.PackID != 0:
-		p.Scope = policy.ScopePack.String()
-	}
+func actionItem(r actionRow) ActionItem { return r.ActionItem }
+
+func triggerItem(r TriggerDetail) TriggerItem { return r.TriggerItem }
+
+func policyItem(r policyRow) PolicyItem {
+	p := r.PolicyItem
 	p.Limit = PolicyLine{
 		Kind: p.Kind, Threshold: p.Threshold, Window: time.Duration(p.WindowSeconds) * time.Second, Burst: p.Burst,
 		Parameters: p.Parameters, Method: p.Method,
@@ -278,42 +262,11 @@ func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
 	return p
 }
 
-func actionItem(r store.ViewActionItemsRow) ActionItem {
-	return ActionItem{
-		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
-			Adhoc: r.IsAdhoc, Created: r.Created, Updated: r.Updated,
-		},
-		Runtime: r.Runtime, WorkflowRef: r.WorkflowRef, Threshold: int64(r.Threshold),
-	}
-}
-
-func triggerItem(r store.ViewTriggerItemsRow) TriggerItem {
-	return TriggerItem{
-		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
-			Adhoc: r.IsAdhoc, Created: r.Created, Updated: r.Updated,
-		},
-		Enabled: r.Enabled, Rules: int(r.Rules),
-	}
-}
-
-func packItem(r store.ViewPackItemsRow) PackItem {
-	return PackItem{
-		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.Ref, Label: r.Label, Description: r.Description, File: r.File,
-			Created: r.Created, Updated: r.Updated,
-		},
-		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules),
-		Policies: int(r.Policies),
-	}
-}
-
 // Policy reads one policy and its queues; ErrNotFound if there is none.
 func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error) {
 	d := &PolicyDetail{}
-	err := showItem(ctx, m, "policy", ref, &d.Reading, readPolicyItems,
-		func(ctx context.Context, tx *store.Tx, r store.ViewPolicyItemsRow) error {
+	err := showItem(ctx, m, "policy", ref, &d.Reading, store.ViewPolicyItems,
+		func(ctx context.Context, tx *store.Tx, r policyRow) error {
 			d.PolicyItem = policyItem(r)
 			ids, err := tx.ViewPolicyQueueIDs(ctx, r.ActionID, r.PackID, policyQueues+1)
 			if err != nil {
@@ -336,18 +289,16 @@ func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error)
 // Action reads everything about one action; ErrNotFound if there is none.
 func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error) {
 	d := &ActionDetail{}
-	err := showItem(ctx, m, "action", ref, &d.Reading, readActionItems,
-		func(ctx context.Context, tx *store.Tx, r store.ViewActionItemsRow) error {
-			d.ActionItem, d.EntryPoint = actionItem(r), r.Entrypoint
-			d.ParamSchema, d.OutSchema = publicSchema(r.ParamSchema), publicSchema(r.OutSchema)
-			d.ParameterDelivery, d.ParameterFormat, d.OutputFormat = r.ParameterDelivery, r.ParameterFormat,
-				r.OutputFormat
-			d.TimeoutSeconds, d.ScheduledTimeoutSeconds = int64(r.TimeoutSeconds), int64(r.ScheduledTimeoutSeconds)
-			d.MaxRetries, d.Spec = int64(r.MaxRetries), placement.ReadSpec(r.Placement)
+	err := showItem(ctx, m, "action", ref, &d.Reading, store.ViewActionItems,
+		func(ctx context.Context, tx *store.Tx, r actionRow) error {
 			p, err := ReadPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
 			if err != nil {
 				return err
 			}
+			r.Reading = d.Reading
+			*d = r.ActionDetail
+			d.Spec = placement.ReadSpec(r.Placement)
+			d.ParamSchema, d.OutSchema = publicSchema(d.ParamSchema), publicSchema(d.OutSchema)
 			if d.Policies, err = p.Lines(ctx, tx, nil, nil, d.At); err != nil {
 				return err
 			}
@@ -377,10 +328,11 @@ func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundPara
 // Trigger reads everything about one trigger; ErrNotFound if there is none.
 func (m *Monitor) Trigger(ctx context.Context, ref string) (*TriggerDetail, error) {
 	d := &TriggerDetail{}
-	err := showItem(ctx, m, "trigger", ref, &d.Reading, readTriggerItems,
-		func(ctx context.Context, tx *store.Tx, r store.ViewTriggerItemsRow) (err error) {
-			d.TriggerItem, d.SensorRef, d.Webhook = triggerItem(r), r.SensorRef, r.WebhookEnabled
-			d.ParamSchema, d.OutSchema = publicSchema(r.ParamSchema), publicSchema(r.OutSchema)
+	err := showItem(ctx, m, "trigger", ref, &d.Reading, store.ViewTriggerItems,
+		func(ctx context.Context, tx *store.Tx, r TriggerDetail) (err error) {
+			r.Reading = d.Reading
+			*d = r
+			d.ParamSchema, d.OutSchema = publicSchema(d.ParamSchema), publicSchema(d.OutSchema)
 			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Trigger: ref})
 			return err
 		})
@@ -391,13 +343,14 @@ func (m *Monitor) Trigger(ctx context.Context, ref string) (*TriggerDetail, erro
 // there is none.
 func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 	d := &PackDetail{}
-	err := showItem(ctx, m, "pack", ref, &d.Reading, readPackItems,
-		func(ctx context.Context, tx *store.Tx, r store.ViewPackItemsRow) error {
-			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard,
-				r.Dependencies, publicSchema(r.ConfSchema)
-			actions, ofActions := readActionItems(ctx, tx, "", ref, "")
-			triggers, ofTriggers := readTriggerItems(ctx, tx, "", ref, "")
-			policies, ofPolicies := readPolicyItems(ctx, tx, "", ref, "")
+	err := showItem(ctx, m, "pack", ref, &d.Reading, store.ViewPackItems,
+		func(ctx context.Context, tx *store.Tx, r PackDetail) error {
+			r.Reading = d.Reading
+			*d = r
+			d.ConfSchema = publicSchema(d.ConfSchema)
+			actions, ofActions := readItems[actionRow](ctx, tx, store.ViewActionItems, "", ref, "")
+			triggers, ofTriggers := readItems[TriggerDetail](ctx, tx, store.ViewTriggerItems, "", ref, "")
+			policies, ofPolicies := readItems[policyRow](ctx, tx, store.ViewPolicyItems, "", ref, "")
 			err := errors.Join(ofActions, ofTriggers, ofPolicies)
 			if err != nil {
 				return fmt.Errorf("list what pack %s holds: %w", ref, err)
@@ -506,22 +459,14 @@ func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, erro
 		if err != nil {
 			return err
 		}
-		rows, err := tx.ViewQueueStats(ctx, a.ID)
+		rows, err := store.Rows[QueueStats](ctx, tx, store.ViewQueueStats, a.ID)
 		if err != nil {
 			return fmt.Errorf("read the queue statistics of action %s: %w", ref, err)
 		}
 		if len(rows) == 0 {
 			return fmt.Errorf("queue statistics of action %s: %w", ref, ErrNotFound)
 		}
-		r := rows[0]
-		out = &QueueStats{
-			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength),
-			ActiveCount: int64(r.ActiveCount), OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued,
-			TotalCompleted: r.TotalCompleted, LastUpdated: r.LastUpdated,
-		}
-		if r.MaxConcurrent < admission.Unlimited {
-			out.MaxConcurrent = wide(&r.MaxConcurrent)
-		}
+		out = &rows[0]
 		return nil
 	})
 	return out, err

@@ -63,7 +63,7 @@ func (m *Monitor) QueueLine(ctx context.Context, ask LineAsk) (*Line, error) {
 	err := m.Read(ctx, "the line of queue "+strconv.FormatInt(ask.Queue, 10), &l.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
 			*l = Line{Reading: l.Reading, Queue: ask.Queue, End: ask.End} // the transaction may be repeated
-			if !s.Shared {
+			if !s.Ours {
 				return ErrUnmigrated
 			}
 			queues, err := m.QueuesByID(ctx, tx, []int64{ask.Queue})
@@ -79,50 +79,32 @@ func (m *Monitor) QueueLine(ctx context.Context, ask LineAsk) (*Line, error) {
 }
 
 func (l *Line) read(ctx context.Context, tx *store.Tx, q *Queue, rows int64) error {
-	p := store.ViewLineParams{State: q.ID, First: rows}
+	first, last := rows, int64(0)
 	if l.End {
-		p.First, p.Last = 0, rows
+		first, last = 0, rows
 	}
+	var lanes []int16
+	var heads []int64
 	for _, one := range q.lanes {
 		if one.queued > 0 {
-			p.Lanes, p.Heads = append(p.Lanes, one.number), append(p.Heads, one.head)
+			lanes, heads = append(lanes, one.number), append(heads, one.head)
 		}
 	}
 	l.Of = q.Queued
-	if len(p.Lanes) == 0 {
+	if len(lanes) == 0 {
 		return nil
 	}
-	found, err := tx.ViewLine(ctx, p)
+	found, err := store.Rows[QueuedExecution](ctx, tx, store.ViewLine, lanes, heads, q.ID, first, last)
 	if err != nil {
 		return fmt.Errorf("read the line of queue %d: %w", q.ID, err)
 	}
-	n := min(int64(len(found)), rows)
-	first := int64(1)
+	n, place := min(int64(len(found)), rows), int64(1)
+	l.List = found[:n]
 	if l.End {
-		found = found[int64(len(found))-n:]
-		first = max(l.Of-n, 0) + 1
+		l.List, place = found[int64(len(found))-n:], max(l.Of-n, 0)+1
 	}
-	for i, r := range found[:n] {
-		l.List = append(l.List, QueuedExecution{
-			ID: r.ID, Place: first + int64(i), Lane: laneName(r.Lane), Order: r.QueueOrder, Since: r.EnqueuedAt,
-			Source: sourceOf(r), Parent: r.Parent, ParentRef: r.ParentRef, Task: r.Task,
-		})
+	for i := range l.List {
+		l.List[i].Place = place + int64(i)
 	}
 	return nil
-}
-
-// sourceOf names the retried execution of an attempt, else the rule, the login or the workflow.
-func sourceOf(r store.ViewLineRow) string {
-	switch {
-	case r.OriginalExecution != nil:
-		return "retry of " + strconv.FormatInt(*r.OriginalExecution, 10)
-	case r.RuleRef != "":
-		return "rule " + r.RuleRef
-	case r.Login != "":
-		return "by " + r.Login
-	case r.Parent != nil:
-		return "workflow"
-	default:
-		return "request"
-	}
 }

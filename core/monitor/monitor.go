@@ -69,9 +69,17 @@ func Configured(cfg *config.Config) Config {
 	}
 }
 
-// Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits
-// and execution_slot, workQueues the work queues of an adopted installation.
-type Shape struct{ Ours, Shared, history, ledger, workQueues bool }
+// Shape says what the schema offers beyond Attune's published tables. Ours is every table of the engine, workQueues the
+// work queues of an adopted installation.
+type Shape struct{ Ours, history, workQueues bool }
+
+// query chooses the query for a schema with the tables of the engine, or the one for the published schema.
+func (s Shape) query(ours, published string) string {
+	if s.Ours {
+		return ours
+	}
+	return published
+}
 
 // shapeTTL bounds how late a running dashboard notices a migration.
 const shapeTTL = time.Minute
@@ -131,10 +139,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 	if err != nil {
 		return Shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
-	s := Shape{
-		Ours: row.Ours, Shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
-		workQueues: row.Ours && row.WorkQueues,
-	}
+	s := Shape{Ours: row.Ours, history: row.History, workQueues: row.Ours && row.WorkQueues}
 	m.mu.Lock()
 	m.shape, m.shapeAt = s, time.Now()
 	m.mu.Unlock()
@@ -152,28 +157,12 @@ func timed(name string, fn func() error) (Source, error) {
 	return source, err
 }
 
-// text is the value of a pointer, or empty.
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // cutText marks a text that the database has cut to so many characters.
 func cutText(text string, most int) string {
 	if utf8.RuneCountInString(text) < most {
 		return text
 	}
 	return text + "…"
-}
-
-// wide converts a nullable number of the database.
-func wide(n *int32) *int64 {
-	if n == nil {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // Pattern makes a pattern for ILIKE: a star matches anything, the database's wildcards match

@@ -18,25 +18,6 @@ const pastDeadLetters = 20_000
 // MinuteSettled is how long after the end of a minute an engine has recorded it.
 const MinuteSettled = 15 * time.Second
 
-// pastEnd is the end of the last recorded minute.
-func pastEnd(now time.Time) time.Time { return now.Add(-MinuteSettled).Truncate(time.Minute) }
-
-// pastMinutes calls add with the ends of the last sixty recorded minutes, the oldest first.
-func pastMinutes(now time.Time, add func(at time.Time)) {
-	for ago := PastSpan - time.Minute; ago >= 0; ago -= time.Minute {
-		add(pastEnd(now).Add(-ago))
-	}
-}
-
-// minuteAt finds the minute that began at a time; nil beyond the hour of the reading.
-func minuteAt[M any](list []M, now, begun time.Time) *M {
-	i := len(list) - int(pastEnd(now).Sub(begun)/time.Minute)
-	if i < 0 || i >= len(list) {
-		return nil
-	}
-	return &list[i]
-}
-
 // Past is the last hour as engines recorded it, so that a new dashboard begins with history.
 type Past struct {
 	Reading
@@ -86,7 +67,7 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 		if !s.Ours {
 			return nil
 		}
-		return p.read(ctx, tx, s)
+		return p.read(ctx, tx)
 	})
 	if brokerErr != nil && databaseErr != nil {
 		return p, errors.Join(brokerErr, databaseErr)
@@ -94,24 +75,10 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 	return p, nil
 }
 
-func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
-	pastMinutes(p.At, func(at time.Time) {
-		p.Minutes = append(p.Minutes, PastMinute{At: at, Uncounted: true, Unseen: true})
-	})
-	rows, err := tx.PastMinutes(ctx)
-	if err != nil {
+func (p *Past) read(ctx context.Context, tx *store.Tx) error {
+	var err error
+	if p.Minutes, err = store.Rows[PastMinute](ctx, tx, store.PastMinutes, MinuteSettled.Seconds()); err != nil {
 		return fmt.Errorf("read the last hour: %w", err)
-	}
-	for _, r := range rows {
-		if minute := minuteAt(p.Minutes, p.At, r.Minute); minute != nil {
-			*minute = PastMinute{
-				At: minute.At, Done: float64(r.Done), Failed: float64(r.Failed),
-				Queued: float64(r.Queued), Running: float64(r.Running), Unseen: !r.Seen,
-			}
-		}
-	}
-	if !s.ledger {
-		return nil
 	}
 	p.DeadLetters = true
 	changes, err := tx.PastWaiting(ctx, pastDeadLetters)
@@ -164,7 +131,7 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 	p := &QueuesPast{}
 	err := m.Read(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.List = nil // the transaction may be repeated
-		if !s.Shared {
+		if !s.Ours {
 			return nil
 		}
 		ids := []int64{id}
@@ -174,23 +141,20 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 				return fmt.Errorf("list the busiest queues: %w", err)
 			}
 		}
-		at := make(map[int64]int, len(ids))
-		for i, id := range ids {
-			at[id] = i
-			past := QueuePast{ID: id}
-			pastMinutes(p.At, func(at time.Time) {
-				past.Minutes = append(past.Minutes, QueueMinute{At: at, Unseen: true})
-			})
-			p.List = append(p.List, past)
+		type row struct {
+			ID int64
+			QueueMinute
 		}
-		rows, err := tx.PastQueues(ctx, ids)
+		rows, err := store.Rows[row](ctx, tx, store.PastQueues, ids, MinuteSettled.Seconds())
 		if err != nil {
 			return fmt.Errorf("read the last hour of %d queues: %w", len(ids), err)
 		}
-		for _, r := range rows {
-			if minute := minuteAt(p.List[at[r.ID]].Minutes, p.At, r.Minute); minute != nil {
-				*minute = QueueMinute{At: minute.At, Depth: float64(r.Queued), Head: Seconds(r.Waited)}
+		for _, r := range rows { // queue by queue
+			if n := len(p.List); n == 0 || p.List[n-1].ID != r.ID {
+				p.List = append(p.List, QueuePast{ID: r.ID})
 			}
+			last := &p.List[len(p.List)-1]
+			last.Minutes = append(last.Minutes, r.QueueMinute)
 		}
 		return nil
 	})
@@ -256,21 +220,20 @@ func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 		if !s.Ours {
 			return nil
 		}
-		rows, err := tx.PastWorkers(ctx)
+		type row struct {
+			ID int64
+			WorkerMinute
+		}
+		rows, err := store.Rows[row](ctx, tx, store.PastWorkers, MinuteSettled.Seconds())
 		if err != nil {
 			return fmt.Errorf("read what workers did in the last hour: %w", err)
 		}
 		for _, r := range rows { // worker by worker
-			if n := len(p.List); n == 0 || p.List[n-1].ID != r.Worker {
-				past := WorkerPast{ID: r.Worker}
-				pastMinutes(p.At, func(at time.Time) {
-					past.Minutes = append(past.Minutes, WorkerMinute{At: at, Unseen: true})
-				})
-				p.List = append(p.List, past)
+			if n := len(p.List); n == 0 || p.List[n-1].ID != r.ID {
+				p.List = append(p.List, WorkerPast{ID: r.ID})
 			}
-			if minute := minuteAt(p.List[len(p.List)-1].Minutes, p.At, r.Minute); minute != nil {
-				*minute = WorkerMinute{At: minute.At, Slots: float64(r.Slots), Ended: float64(r.Ended)}
-			}
+			last := &p.List[len(p.List)-1]
+			last.Minutes = append(last.Minutes, r.WorkerMinute)
 		}
 		return nil
 	})

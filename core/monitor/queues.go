@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -71,7 +72,7 @@ const (
 	LaneLow    = "low"
 )
 
-// laneName names a lane or a priority.
+// laneName names a lane.
 func laneName(n int16) string {
 	switch {
 	case n > 0:
@@ -217,20 +218,18 @@ func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter 
 	limit int,
 ) ([]Queue, QueueTotals, bool, error) {
 	read := m.listQueues
-	sum := func() (QueueTotals, error) { t, err := tx.MonitorQueueTotals(ctx); return QueueTotals(t), err }
-	if !s.Shared {
+	if !s.Ours {
 		read = readPublishedQueues
-		sum = func() (QueueTotals, error) { t, err := tx.MonitorPublishedTotals(ctx); return QueueTotals(t), err }
 	}
 	list, err := read(ctx, tx, filter, int64(limit)+1)
 	if err != nil {
 		return nil, QueueTotals{}, false, fmt.Errorf("list queues: %w", err)
 	}
-	totals, err := sum()
+	totals, err := store.Rows[QueueTotals](ctx, tx, s.query(store.MonitorQueueTotals, store.MonitorPublishedTotals))
 	if err != nil {
 		return nil, QueueTotals{}, false, fmt.Errorf("sum up queues: %w", err)
 	}
-	return list[:min(len(list), limit)], totals, len(list) > limit, nil
+	return list[:min(len(list), limit)], totals[0], len(list) > limit, nil
 }
 
 func (m *Monitor) listQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
@@ -249,7 +248,7 @@ func (m *Monitor) QueuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewQueues(ctx, ids)
+	rows, err := store.Rows[queueRow](ctx, tx, store.ViewQueues, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d queues: %w", len(ids), err)
 	}
@@ -277,62 +276,28 @@ func (m *Monitor) QueuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]
 	return list, nil
 }
 
-func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
-	q := Queue{
-		ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey), Queued: int64(r.QueuedCount),
-		QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow), Active: int64(r.ActiveCount),
-		Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued, Paused: r.Paused, PauseReason: text(r.PauseReason),
-		PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt, LimitFrom: limitSource(r),
-		QueueTimeout: m.cfg.QueueTimeout, PackID: r.PackID,
-	}
+type queueRow struct {
+	Queue
+	Kind                                         LimitKind
+	Policy                                       string
+	Threshold                                    *int64
+	HeadHigh, HeadOrder, HeadLow, NextQueueOrder int64
+}
+
+// queueOf adds the lanes and the defaults.
+func (m *Monitor) queueOf(r queueRow) Queue {
+	q := r.Queue
+	q.LimitFrom = LimitSource{Kind: r.Kind, Policy: r.Policy, Threshold: r.Threshold}
 	q.lanes = [3]lane{
 		{number: 1, queued: q.QueuedHigh, head: r.HeadHigh, next: r.NextQueueOrder},
 		{number: 0, queued: q.Queued - q.QueuedHigh - q.QueuedLow, head: r.HeadOrder, next: r.NextQueueOrder},
 		{number: -1, queued: q.QueuedLow, head: r.HeadLow, next: r.NextQueueOrder},
 	}
-	if !r.Unlimited {
-		q.Limit = wide(&r.MaxConcurrent)
-	}
-	switch {
-	case r.MaxQueued != nil && *r.MaxQueued > 0:
-		q.MaxQueued = wide(r.MaxQueued)
-	case m.cfg.MaxQueued > 0:
+	if q.MaxQueued == nil && m.cfg.MaxQueued > 0 {
 		q.MaxQueued = new(int64(m.cfg.MaxQueued))
 	}
-	if r.QueueTimeoutSeconds != nil && *r.QueueTimeoutSeconds > 0 {
-		q.QueueTimeout = time.Duration(*r.QueueTimeoutSeconds) * time.Second
-	}
-	if r.Blocked != nil {
-		q.Blocked, q.BlockedSince, q.BlockedUntil, q.BlockedScope = text(r.BlockedReason), r.BlockedSince,
-			r.BlockedUntil, r.ScopeID
-		if q.Blocked == "" {
-			q.Blocked = "waiting for a worker"
-		}
-	}
+	q.QueueTimeout = cmp.Or(q.QueueTimeout, m.cfg.QueueTimeout)
 	return q
-}
-
-// limitSource finds the source of the limit: an override beats the policy, adaptation only lowers.
-func limitSource(r store.ViewQueuesRow) LimitSource {
-	source := LimitSource{Policy: r.PolicyRef}
-	if r.PolicyID != 0 {
-		source.Threshold = wide(&r.PolicyLimit)
-	}
-	threshold := r.PolicyLimit
-	if r.LimitOverride != nil {
-		threshold = *r.LimitOverride
-	}
-	switch {
-	case r.Unlimited:
-		source.Kind = LimitNone
-	case r.AdaptiveLimit != nil && *r.AdaptiveLimit > 0 && r.MaxConcurrent < threshold:
-		source.Kind = LimitAdaptive
-	case r.LimitOverride != nil:
-		source.Kind = LimitOverride
-	default:
-		source.Kind = LimitPolicy
-	}
-	return source
 }
 
 // readPublishedQueues reads queue_stats, which every Attune executor writes, one row for each
@@ -341,19 +306,7 @@ func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, 
 	if filter.Paused || filter.Blocked {
 		return nil, nil
 	}
-	rows, err := tx.MonitorPublishedQueues(ctx, Pattern(filter.Text, true), bound)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Queue, len(rows))
-	for i, r := range rows {
-		list[i] = Queue{
-			ID: r.ActionID, ActionID: r.ActionID, ActionRef: r.Ref, Queued: int64(r.QueueLength),
-			Active: int64(r.ActiveCount), Limit: wide(&r.MaxConcurrent), Oldest: r.OldestEnqueuedAt,
-			Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
-		}
-	}
-	return list, nil
+	return store.Rows[Queue](ctx, tx, store.MonitorPublishedQueues, Pattern(filter.Text, true), bound)
 }
 
 // aheadBound is where counting the executions ahead stops.

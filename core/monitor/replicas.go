@@ -147,7 +147,7 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
 	var r Reading
 	err = m.Read(ctx, "replicas", &r, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.Shared {
+		if !s.Ours {
 			return nil
 		}
 		last, err := tx.ViewReplicas(ctx, ReplicaAlive.Seconds())
@@ -159,7 +159,7 @@ func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
 
 // ReadReplicas is nil where the schema has no replicas.
 func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now time.Time) (*Replicas, error) {
-	if !s.Shared { // the schema is older than the table, or not ours
+	if !s.Ours { // the schema is older than the table, or not ours
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
 	rows, err := tx.ListReplicas(ctx, cmp.Or(m.cfg.SilentReplicas, silentReplicas).Seconds(), replicaBound)

@@ -78,7 +78,7 @@ func (s Scope) State(at time.Time) string {
 func (m *Monitor) Scopes(ctx context.Context, action string) (*Scopes, error) {
 	out := &Scopes{}
 	err := m.Read(ctx, "shared limits", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.Shared {
+		if !s.Ours {
 			return nil
 		}
 		ids, err := tx.ViewScopeIDs(ctx, Pattern(action, true), ScopeLimit+1)
@@ -96,23 +96,25 @@ func scopesByID(ctx context.Context, tx *store.Tx, ids []int64, at time.Time) ([
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewScopes(ctx, ids)
+	rows, err := store.Rows[scopeRow](ctx, tx, store.ViewScopes, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d shared limits: %w", len(ids), err)
 	}
-	return each(rows, func(r store.ViewScopesRow) Scope { return scopeOf(r, at) }), nil
+	return each(rows, func(r scopeRow) Scope { return scopeOf(r, at) }), nil
 }
 
-func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
-	s := Scope{
-		ID: r.ID, Kind: r.Kind, PolicyID: r.PolicyID, PolicyRef: r.PolicyRef, Limit: int64(r.MaxConcurrent),
-		Active: int64(r.ActiveCount), Blocking: upTo(r.Blocking, 1_000), key: r.ScopeKey,
-	}
+type scopeRow struct {
+	Scope
+	ScopeKey, PackRef   string
+	NextAt, PeriodStart *time.Time
+	Starts, Blocked     int64
+}
+
+func scopeOf(r scopeRow, at time.Time) Scope {
+	s := r.Scope
+	s.Blocking, s.key = upTo(r.Blocked, 1_000), r.ScopeKey
 	base, group, _ := strings.Cut(r.ScopeKey, " ")
 	s.Group = group
-	if r.WindowSeconds != nil {
-		s.Window = time.Duration(*r.WindowSeconds) * time.Second
-	}
 	switch policy.SharedKind(r.Kind) {
 	case policy.SharedPack:
 		s.Name = "pack " + cmp.Or(r.PackRef, base)
@@ -131,11 +133,8 @@ func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
 	return s
 }
 
-func readRate(s *Scope, r store.ViewScopesRow, at time.Time) {
-	s.Burst = 1
-	if r.Burst != nil {
-		s.Burst = int64(*r.Burst)
-	}
+func readRate(s *Scope, r scopeRow, at time.Time) {
+	s.Burst = cmp.Or(s.Burst, 1)
 	if r.NextAt == nil {
 		return
 	}
@@ -147,11 +146,11 @@ func readRate(s *Scope, r store.ViewScopesRow, at time.Time) {
 	}
 }
 
-func readQuota(s *Scope, r store.ViewScopesRow, at time.Time) {
+func readQuota(s *Scope, r scopeRow, at time.Time) {
 	quota := policy.Quota{Max: int(s.Limit), Window: s.Window}
 	used, reset := int64(0), quota.Reset(at)
 	if r.PeriodStart != nil && !quota.Period(at).After(*r.PeriodStart) {
-		used = int64(r.Used)
+		used = r.Starts
 	}
 	s.Used, s.Resets = &used, &reset
 	if used >= s.Limit {
@@ -276,11 +275,11 @@ func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]a
 	if len(kinds) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewScopesByKey(ctx, kinds, keys)
+	ids, err := tx.ViewScopesByKey(ctx, kinds, keys)
 	if err != nil {
 		return nil, fmt.Errorf("find %d shared limits: %w", len(kinds), err)
 	}
-	list, err := scopesByID(ctx, tx, each(rows, func(r store.ViewScopesByKeyRow) int64 { return r.ID }), at)
+	list, err := scopesByID(ctx, tx, ids, at)
 	if err != nil {
 		return nil, err
 	}
@@ -341,9 +340,10 @@ func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes 
 	}
 	scope, ok := scopes[[2]string{string(w.Kind), w.Key(params)}]
 	if !ok { // no execution was counted yet
-		scope = scopeOf(store.ViewScopesRow{
-			Kind: string(w.Kind), ScopeKey: w.Key(params), PolicyRef: w.PolicyRef, PackRef: p.packRef,
-			WindowSeconds: r.WindowSeconds, Burst: r.Burst, MaxConcurrent: int32(min(w.Max, 1<<31-1)),
+		scope = scopeOf(scopeRow{
+			Scope: Scope{
+				Kind: string(w.Kind), PolicyRef: w.PolicyRef, Window: w.Window, Burst: line.Burst, Limit: int64(w.Max),
+			}, ScopeKey: w.Key(params), PackRef: p.packRef,
 		}, at)
 	}
 	line.Counter = &scope

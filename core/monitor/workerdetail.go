@@ -110,40 +110,16 @@ func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 }
 
 func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) error {
-	var rows []store.ViewWorkerRunsRow
 	var err error
-	if s.Shared {
-		rows, err = tx.ViewWorkerRuns(ctx, d.ID, WorkerRunRows+1)
-	} else {
-		var published []store.ViewPublishedWorkerRunsRow
-		published, err = tx.ViewPublishedWorkerRuns(ctx, d.ID, WorkerRunRows+1)
-		rows = each(published,
-			func(r store.ViewPublishedWorkerRunsRow) store.ViewWorkerRunsRow { return store.ViewWorkerRunsRow(r) })
-	}
+	query := s.query(store.ViewWorkerRuns, store.ViewPublishedWorkerRuns)
+	d.Running, err = store.Rows[WorkerRun](ctx, tx, query, d.ID, WorkerRunRows+1)
 	if err != nil {
 		return fmt.Errorf("read what worker %d has: %w", d.ID, err)
 	}
-	for _, r := range rows {
-		d.Running = append(d.Running, WorkerRun{
-			ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Since: began(r.Updated, r.StartedAt, r.AdmittedAt),
-			Queue: Queue{ActionRef: r.QueueRef, Group: r.GroupKey}.Name(),
-		})
-	}
-	slices.SortStableFunc(d.Running, func(a, b WorkerRun) int { return a.Since.Compare(b.Since) })
 	if len(d.Running) > WorkerRunRows {
 		d.Running, d.MoreRunning = d.Running[:WorkerRunRows], true
 	}
 	return nil
-}
-
-// began is the first known time, or else other.
-func began(other time.Time, times ...*time.Time) time.Time {
-	for _, t := range times {
-		if t != nil {
-			return *t
-		}
-	}
-	return other
 }
 
 func (d *WorkerDetail) readChanges(ctx context.Context, tx *store.Tx) error {

@@ -3,7 +3,6 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -27,79 +26,43 @@ func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 
 // ReadWorkers reads workers, and whether there are more than WorkerLimit.
 func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, error) {
-	var rows []store.MonitorWorkersRow
-	var err error
-	if s.Ours {
-		rows, err = tx.MonitorWorkers(ctx, WorkerLimit+1)
-	} else {
-		var published []store.MonitorPublishedWorkersRow
-		published, err = tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
-		rows = each(published,
-			func(r store.MonitorPublishedWorkersRow) store.MonitorWorkersRow { return store.MonitorWorkersRow(r) })
-	}
+	list, err := store.Rows[Worker](ctx, tx, store.MonitorWorkers, WorkerLimit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	probes, err := ReadProbes(ctx, tx, each(rows, func(r store.MonitorWorkersRow) int64 { return r.ID }))
+	more := len(list) > WorkerLimit
+	list = list[:min(len(list), WorkerLimit)]
+	if !s.Ours {
+		return list, more, nil
+	}
+	probes, err := ReadProbes(ctx, tx, each(list, func(w Worker) int64 { return w.ID }))
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	restarts := map[int64]store.ViewWorkerRestartsRow{}
-	if s.Ours {
-		found, err := tx.ViewWorkerRestarts(ctx, RestartSpan.Seconds())
-		if err != nil {
-			return nil, false, fmt.Errorf("count restarts of workers: %w", err)
+	loads, err := tx.MonitorWorkerLoads(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the load of workers: %w", err)
+	}
+	restarts, err := tx.ViewWorkerRestarts(ctx, RestartSpan.Seconds())
+	if err != nil {
+		return nil, false, fmt.Errorf("count restarts of workers: %w", err)
+	}
+	at := make(map[int64]*Worker, len(list))
+	for i := range list {
+		w := &list[i]
+		at[w.ID], w.Probe = w, probes[w.ID]
+	}
+	for _, l := range loads {
+		if w := at[l.Worker]; w != nil {
+			w.Assigned = &l.Assigned
 		}
-		for _, r := range found {
-			restarts[r.ID] = r
+	}
+	for _, r := range restarts {
+		if w := at[r.ID]; w != nil {
+			w.Restarts, w.Abandoned = r.Restarts, r.Abandoned
 		}
 	}
-	list := each(rows, func(r store.MonitorWorkersRow) Worker {
-		return Worker{
-			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
-			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
-			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
-			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
-			Registered: registered(r.Created, r.Registered),
-			Restarts:   restarts[r.ID].Restarts, Abandoned: restarts[r.ID].Abandoned,
-		}
-	})
-	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
-}
-
-// moment is a time, or nil for the epoch, which queries return for NULL.
-func moment(t time.Time) *time.Time {
-	if t.Unix() == 0 {
-		return nil
-	}
-	return &t
-}
-
-// registered is the announced time of the last registration in seconds since 1970, or else the
-// creation of the row.
-func registered(created time.Time, announced float64) time.Time {
-	at := time.UnixMilli(int64(min(max(announced, 0), 1e11) * 1000))
-	if at.Before(created) {
-		return created
-	}
-	return at
-}
-
-// capacity is the announced number, or nil.
-func capacity(announced float64) *int64 {
-	if announced < 0 {
-		return nil
-	}
-	return new(int64(announced))
-}
-
-// runtimes are the announced names; none if the announcement is no list of names.
-func runtimes(document string) []string {
-	var names []string
-	if err := json.Unmarshal([]byte(document), &names); err != nil {
-		return nil
-	}
-	return names
+	return list, more, nil
 }
 
 // JudgeAt evaluates workers by the database alone.
@@ -195,41 +158,21 @@ func (w Worker) Unable() string {
 	return reason
 }
 
-// ReadProbes reads the probes of workers; none where the schema records none.
+// ReadProbes reads the probes of workers.
 func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
-	recorded, err := tx.MonitorProbeTable(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("look for what was seen of workers: %w", err)
+	type row struct {
+		Worker int64
+		WorkerProbe
 	}
-	if !recorded || len(workers) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.MonitorProbes(ctx, workers)
+	rows, err := store.Rows[row](ctx, tx, store.MonitorProbes, workers)
 	if err != nil {
 		return nil, fmt.Errorf("read what was seen of %d workers: %w", len(workers), err)
 	}
 	seen := make(map[int64]*WorkerProbe, len(rows))
-	for _, r := range rows {
-		p := &WorkerProbe{
-			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health,
-			HealthReason: r.HealthReason, RTT: span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists,
-			Consumers: wide(r.Consumers), Ready: wide(r.Ready), Oldest: r.Oldest, Failures: int64(r.Failures),
-			Skew: span64(r.SkewSeconds, time.Second), EndpointError: r.EndpointError, Valid: r.Valid,
-		}
-		if r.EndpointMs >= 0 {
-			p.EndpointRTT = span64(&r.EndpointMs, time.Millisecond)
-		}
-		seen[r.Worker] = p
+	for i := range rows {
+		seen[rows[i].Worker] = &rows[i].WorkerProbe
 	}
 	return seen, nil
-}
-
-// span64 converts a nullable number of units.
-func span64(n *float64, unit time.Duration) *time.Duration {
-	if n == nil {
-		return nil
-	}
-	return new(time.Duration(*n * float64(unit)))
 }
 
 // Assessment is the strictest of what heartbeats, queue consumers and row of a worker say.

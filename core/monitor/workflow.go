@@ -189,23 +189,22 @@ func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
 	d, execution := &WorkflowDetail{}, ask.Execution
 	err := m.Read(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
-			if err := RecordsWorkflows(ctx, tx, s); err != nil {
-				return err
+			if !s.Ours {
+				return ErrUnmigrated
 			}
 			most := int32(MaxDocument)
 			if ask.Whole {
 				most = WholeDocument
 			}
-			row, err := tx.ViewWorkflow(ctx, most, execution)
-			if errors.Is(err, sql.ErrNoRows) {
-				return noWorkflow(ctx, tx, execution)
-			}
+			rows, err := store.Rows[workflowRow](ctx, tx, store.ViewWorkflow, most, execution)
 			if err != nil {
 				return fmt.Errorf("read workflow %d: %w", execution, err)
 			}
-			// the transaction may be repeated
-			*d = WorkflowDetail{Reading: d.Reading, List: []WorkflowTask{}, Log: []WorkflowDecision{}}
-			d.take(&row)
+			if len(rows) == 0 {
+				return noWorkflow(ctx, tx, execution)
+			}
+			rows[0].Reading = d.Reading // the transaction may be repeated
+			*d = rows[0].detail()
 			if err := d.rest(ctx, tx, ask); err != nil || more == nil {
 				return err
 			}
@@ -230,29 +229,27 @@ func noWorkflow(ctx context.Context, tx *store.Tx, execution int64) error {
 	return e
 }
 
-// take copies the row of the workflow.
-func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
-	d.Workflow = Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
-		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
-		Tasks: WorkflowCounts{
-			Completed: int64(len(r.CompletedTasks)), Failed: int64(len(r.FailedTasks)),
-			Skipped: int64(len(r.SkippedTasks)),
-		},
-		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
-		FinishedAt: r.FinishedAt,
+type workflowRow struct {
+	WorkflowDetail
+	Open                                      bool
+	CompletedTasks, FailedTasks, SkippedTasks []string
+	TaskGraph, State, Source                  []byte
+	WithinExecution                           int64
+	WithinTask                                string
+}
+
+// detail adds the definition and the states of the tasks.
+func (r *workflowRow) detail() WorkflowDetail {
+	d := r.WorkflowDetail
+	d.List, d.Log, d.open = []WorkflowTask{}, []WorkflowDecision{}, r.Open
+	d.Tasks = WorkflowCounts{
+		Completed: int64(len(r.CompletedTasks)), Failed: int64(len(r.FailedTasks)), Skipped: int64(len(r.SkippedTasks)),
 	}
-	d.open = r.Open
-	d.Definition, d.Version, d.Deadline = r.DefinitionRef, r.Version, r.Deadline
-	if r.Within != 0 {
-		d.Within = &WithinWorkflow{r.Within, r.WithinTask}
+	if r.WithinExecution != 0 {
+		d.Within = &WithinWorkflow{r.WithinExecution, r.WithinTask}
 	}
-	d.VariablesBytes = r.VariablesBytes
-	if r.Variables != "" {
-		d.Variables = json.RawMessage(r.Variables)
-	}
-	d.states = statesOf(r)
-	rest, _ := workflow.ParseJSON(r.Definition) // nil without a definition
+	d.states = r.states()
+	rest, _ := workflow.ParseJSON(r.Source) // nil without a definition
 	drawn, err := workflow.ParseTaskGraph(r.TaskGraph, rest)
 	switch {
 	case err == nil:
@@ -265,18 +262,18 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	if d.drawn != nil {
 		d.Cancellation = string(cmp.Or(d.drawn.Cancellation, workflow.AllowFinish))
 	}
+	return d
 }
 
-// statesOf reads the states of the tasks. Of a workflow of another engine only the published lists
+// states reads the states of the tasks. Of a workflow of another engine only the published lists
 // are known.
-func statesOf(r *store.ViewWorkflowRow) map[string]*workflow.TaskState {
+func (r *workflowRow) states() map[string]*workflow.TaskState {
 	if state, err := workflow.ParseState(r.State); err == nil && len(state.Tasks) > 0 {
 		return state.Tasks
 	}
 	states := map[string]*workflow.TaskState{}
 	for status, names := range map[workflow.TaskStatus][]string{
-		workflow.TaskRunning: r.CurrentTasks, workflow.TaskCompleted: r.CompletedTasks,
-		workflow.TaskFailed:  r.FailedTasks,
+		workflow.TaskRunning: r.Current, workflow.TaskCompleted: r.CompletedTasks, workflow.TaskFailed: r.FailedTasks,
 		workflow.TaskSkipped: r.SkippedTasks,
 	} {
 		for _, name := range names {

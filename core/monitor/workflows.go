@@ -80,27 +80,12 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 		return x, err
 	}
 	err := m.Read(ctx, "workflows", &x.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if err := RecordsWorkflows(ctx, tx, s); err != nil {
-			return err
+		if !s.Ours {
+			return ErrUnmigrated
 		}
 		return x.read(ctx, tx, part{open: filter.allLive()})
 	})
 	return x, err
-}
-
-// RecordsWorkflows is ErrUnmigrated where the schema records no workflows.
-func RecordsWorkflows(ctx context.Context, tx *store.Tx, s Shape) error {
-	if !s.Ours {
-		return ErrUnmigrated
-	}
-	recorded, err := tx.ViewWorkflowTables(ctx)
-	if err != nil {
-		return fmt.Errorf("look for the record of workflows: %w", err)
-	}
-	if !recorded {
-		return ErrUnmigrated
-	}
-	return nil
 }
 
 // part selects open or ended workflows; the zero value selects all.
@@ -185,10 +170,9 @@ func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
 		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
-			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
+			Total: int64(r.Total), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},
-		Current: r.CurrentTasks, Error: cutText(r.Error, 300),
-		Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		Current: r.Current, Error: cutText(r.Error, 300), Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
 		FinishedAt: r.FinishedAt,
 	}
 }
@@ -329,8 +313,8 @@ func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter, belo
 		return b, err
 	}
 	err := m.Read(ctx, "workflows", &b.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if err := RecordsWorkflows(ctx, tx, s); err != nil {
-			return err
+		if !s.Ours {
+			return ErrUnmigrated
 		}
 		open := &Workflows{Filter: filter}
 		if err := open.read(ctx, tx, part{open: true}); err != nil {

@@ -17,14 +17,12 @@ import (
 
 // rest reads the children and the log.
 func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk) error {
-	tasks, err := tx.ViewWorkflowTasks(ctx, d.ID, maxWorkflowChildren)
+	tasks, err := store.Rows[taskRow](ctx, tx, store.ViewWorkflowTasks, d.ID, maxWorkflowChildren)
 	if err != nil {
 		return fmt.Errorf("read the tasks of workflow %d: %w", d.Execution, err)
 	}
-	children, err := tx.ViewWorkflowChildren(ctx, store.ViewWorkflowChildrenParams{
-		Workflow: d.ID, Scan: maxWorkflowChildren, Each: maxTaskChildren, WideTask: ask.Task,
-		Wide: int32(min(max(ask.Children, maxTaskChildren), MaxTaskChildren)),
-	})
+	children, err := store.Rows[childRow](ctx, tx, store.ViewWorkflowChildren, d.ID, maxWorkflowChildren, ask.Task,
+		min(max(ask.Children, maxTaskChildren), MaxTaskChildren), maxTaskChildren)
 	if err != nil {
 		return fmt.Errorf("read the children of workflow %d: %w", d.Execution, err)
 	}
@@ -40,14 +38,15 @@ func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk
 }
 
 // list lists the tasks of the definition in its order, then unknown tasks with children.
-func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []store.ViewWorkflowChildrenRow) {
-	counts := map[string]*store.ViewWorkflowTasksRow{}
+func (d *WorkflowDetail) list(rows []taskRow, children []childRow) {
+	counts := map[string]*taskRow{}
 	for i := range rows {
 		counts[rows[i].TaskName] = &rows[i]
 	}
 	of := map[string][]WorkflowChild{}
-	for i := range children {
-		of[children[i].TaskName] = append(of[children[i].TaskName], childOf(&children[i]))
+	for _, c := range children {
+		c.Error = cutText(c.Error, 300)
+		of[c.TaskName] = append(of[c.TaskName], c.WorkflowChild)
 	}
 	if !d.open {
 		d.afterTheEnd(counts, of)
@@ -76,7 +75,7 @@ func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []stor
 
 // afterTheEnd updates the tasks that ran when the workflow ended. Their later ends changed nothing
 // in its state.
-func (d *WorkflowDetail) afterTheEnd(counts map[string]*store.ViewWorkflowTasksRow, of map[string][]WorkflowChild) {
+func (d *WorkflowDetail) afterTheEnd(counts map[string]*taskRow, of map[string][]WorkflowChild) {
 	for name, state := range d.states {
 		row := counts[name]
 		if state.Status != workflow.TaskRunning || row == nil || row.Running+row.Waiting > 0 {
@@ -129,7 +128,7 @@ func (d *WorkflowDetail) span() {
 }
 
 // task is the state of a task with the results of its children.
-func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow) WorkflowTask {
+func (d *WorkflowDetail) task(t *workflow.Task, row *taskRow) WorkflowTask {
 	state := d.states[t.Name]
 	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.StatusText(t, state)}
 	task.define(t)
@@ -145,10 +144,10 @@ func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow)
 	if row == nil {
 		return task
 	}
-	task.Made, task.Attempts = int64(row.Children), int64(row.Repeated)+1
-	task.StartedAt = moment(row.Started)
+	task.Made, task.Attempts = row.Children, row.Repeated+1
+	task.StartedAt = row.Started
 	if state != nil && state.Status.Ended() {
-		task.FinishedAt = moment(row.Finished)
+		task.FinishedAt = row.Finished
 	}
 	return task
 }
@@ -189,16 +188,16 @@ func retryWords(r *workflow.Retry) string {
 	return text
 }
 
-func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
-	child := WorkflowChild{
-		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker,
-		WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due,
-		Inquiry: r.Asked, Error: cutText(r.Error, 300), ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
-	}
-	if r.TaskIndex >= 0 {
-		child.Index = new(int64(r.TaskIndex))
-	}
-	return child
+type childRow struct {
+	TaskName string
+	WorkflowChild
+}
+
+// taskRow counts the children of a task by their outcomes.
+type taskRow struct {
+	TaskName                                                          string
+	Children, Completed, Failed, TimedOut, Running, Waiting, Repeated int64
+	Started, Finished                                                 *time.Time
 }
 
 // explain says why a task has its status, unless the decision said so.

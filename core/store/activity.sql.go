@@ -8,6 +8,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const AlertEnds = `-- name: AlertEnds :many
@@ -124,27 +126,30 @@ func (q *Queries) ForgetFuture(ctx context.Context) error {
 }
 
 const PastMinutes = `-- name: PastMinutes :many
-SELECT m.minute,
-       sum(m.completed + m.failed + m.timeout + m.cancelled + m.abandoned)::bigint AS done,
-       sum(m.failed + m.timeout + m.abandoned)::bigint AS failed, sum(m.queued)::bigint AS queued,
-       sum(m.running)::bigint AS running, bool_or(m.queues IS NOT NULL)::bool AS seen
-FROM activity_minute m
-WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now())
-GROUP BY m.minute HAVING bool_or(m.action_ref = '') ORDER BY m.minute
+SELECT t.at::timestamptz AS at, coalesce(sum(m.completed + m.failed + m.timeout + m.cancelled + m.abandoned), 0)::float8 AS done,
+       coalesce(sum(m.failed + m.timeout + m.abandoned), 0)::float8 AS failed, coalesce(sum(m.queued), 0)::float8 AS queued,
+       coalesce(sum(m.running), 0)::float8 AS running, (bool_or(m.action_ref = '') IS NOT TRUE)::bool AS uncounted,
+       (bool_or(m.queues IS NOT NULL) IS NOT TRUE)::bool AS unseen
+FROM (SELECT date_trunc('minute', now() - make_interval(secs => $1::float8)) - make_interval(mins => g.ago) AS at
+      FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN activity_minute m ON m.minute = t.at - interval '1 minute' AND m.minute >= now() - interval '62 minutes'
+GROUP BY t.at ORDER BY t.at
 `
 
 type PastMinutesRow struct {
-	Minute  time.Time
-	Done    int64
-	Failed  int64
-	Queued  int64
-	Running int64
-	Seen    bool
+	At        time.Time
+	Done      float64
+	Failed    float64
+	Queued    float64
+	Running   float64
+	Uncounted bool
+	Unseen    bool
 }
 
-// The counted minutes of the last hour and some before, the oldest first. seen is false without an engine at the end.
-func (q *Queries) PastMinutes(ctx context.Context) ([]PastMinutesRow, error) {
-	rows, err := q.db.Query(ctx, PastMinutes)
+// The ends of the last sixty minutes that are settled, the oldest first, with what was counted. uncounted and unseen say
+// that no engine has counted the minute, or that none ran at its end.
+func (q *Queries) PastMinutes(ctx context.Context, settled float64) ([]PastMinutesRow, error) {
+	rows, err := q.db.Query(ctx, PastMinutes, settled)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +158,13 @@ func (q *Queries) PastMinutes(ctx context.Context) ([]PastMinutesRow, error) {
 	for rows.Next() {
 		var i PastMinutesRow
 		if err := rows.Scan(
-			&i.Minute,
+			&i.At,
 			&i.Done,
 			&i.Failed,
 			&i.Queued,
 			&i.Running,
-			&i.Seen,
+			&i.Uncounted,
+			&i.Unseen,
 		); err != nil {
 			return nil, err
 		}
@@ -171,24 +177,27 @@ func (q *Queries) PastMinutes(ctx context.Context) ([]PastMinutesRow, error) {
 }
 
 const PastQueues = `-- name: PastQueues :many
-SELECT m.minute, q.id::bigint AS id, coalesce((m.queues -> q.id::text ->> 0)::bigint, 0)::bigint AS queued,
-       coalesce((m.queues -> q.id::text ->> 1)::float8, 0)::float8 AS waited
-FROM activity_minute m CROSS JOIN unnest($1::bigint[]) AS q (id)
-WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now()) AND m.action_ref = ''
-  AND (m.queues ? q.id::text OR NOT m.queues ? 'more')
-ORDER BY q.id, m.minute
+SELECT q.id::bigint AS id, t.at::timestamptz AS at, coalesce((m.queues -> q.id::text ->> 0)::float8, 0)::float8 AS depth,
+       make_interval(secs => coalesce((m.queues -> q.id::text ->> 1)::float8, 0)) AS head, (m.minute IS NULL)::bool AS unseen
+FROM unnest($1::bigint[]) WITH ORDINALITY AS q (id, n)
+CROSS JOIN (SELECT date_trunc('minute', now() - make_interval(secs => $2::float8)) - make_interval(mins => g.ago) AS at
+            FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN activity_minute m ON m.minute = t.at - interval '1 minute' AND m.minute >= now() - interval '62 minutes' AND m.action_ref = ''
+                           AND (m.queues ? q.id::text OR NOT m.queues ? 'more')
+ORDER BY q.n, t.at
 `
 
 type PastQueuesRow struct {
-	Minute time.Time
 	ID     int64
-	Queued int64
-	Waited float64
+	At     time.Time
+	Depth  float64
+	Head   pgtype.Interval
+	Unseen bool
 }
 
-// The given queues at the end of each minute of the last hour in which they were recorded.
-func (q *Queries) PastQueues(ctx context.Context, ids []int64) ([]PastQueuesRow, error) {
-	rows, err := q.db.Query(ctx, PastQueues, ids)
+// The given queues at the same ends of minutes. unseen says that the queue was not recorded.
+func (q *Queries) PastQueues(ctx context.Context, ids []int64, settled float64) ([]PastQueuesRow, error) {
+	rows, err := q.db.Query(ctx, PastQueues, ids, settled)
 	if err != nil {
 		return nil, err
 	}
@@ -197,10 +206,11 @@ func (q *Queries) PastQueues(ctx context.Context, ids []int64) ([]PastQueuesRow,
 	for rows.Next() {
 		var i PastQueuesRow
 		if err := rows.Scan(
-			&i.Minute,
 			&i.ID,
-			&i.Queued,
-			&i.Waited,
+			&i.At,
+			&i.Depth,
+			&i.Head,
+			&i.Unseen,
 		); err != nil {
 			return nil, err
 		}
@@ -265,22 +275,26 @@ WITH m AS MATERIALIZED (
     WHERE a.minute >= now() - interval '62 minutes' AND a.minute < date_trunc('minute', now())
       AND a.action_ref = '' AND a.queues IS NOT NULL
 ), w AS (SELECT DISTINCT jsonb_object_keys(n.slots || n.ended) AS id FROM m n)
-SELECT m.minute, w.id::bigint AS worker, coalesce((m.slots ->> w.id)::bigint, 0)::bigint AS slots,
-       coalesce((m.ended ->> w.id)::bigint, 0)::bigint AS ended
-FROM m CROSS JOIN w
-ORDER BY w.id::bigint, m.minute
+SELECT w.id::bigint AS id, t.at::timestamptz AS at, coalesce((m.slots ->> w.id)::float8, 0)::float8 AS slots,
+       coalesce((m.ended ->> w.id)::float8, 0)::float8 AS ended, (m.minute IS NULL)::bool AS unseen
+FROM w
+CROSS JOIN (SELECT date_trunc('minute', now() - make_interval(secs => $1::float8)) - make_interval(mins => g.ago) AS at
+            FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN m ON m.minute = t.at - interval '1 minute'
+ORDER BY 1, 2
 `
 
 type PastWorkersRow struct {
-	Minute time.Time
-	Worker int64
-	Slots  int64
-	Ended  int64
+	ID     int64
+	At     time.Time
+	Slots  float64
+	Ended  float64
+	Unseen bool
 }
 
-// The workers that had slots or ended executions in the last hour, in each minute whose end an engine saw.
-func (q *Queries) PastWorkers(ctx context.Context) ([]PastWorkersRow, error) {
-	rows, err := q.db.Query(ctx, PastWorkers)
+// The workers that had slots or ended executions, at the same ends of minutes. unseen says that no engine ran then.
+func (q *Queries) PastWorkers(ctx context.Context, settled float64) ([]PastWorkersRow, error) {
+	rows, err := q.db.Query(ctx, PastWorkers, settled)
 	if err != nil {
 		return nil, err
 	}
@@ -289,10 +303,11 @@ func (q *Queries) PastWorkers(ctx context.Context) ([]PastWorkersRow, error) {
 	for rows.Next() {
 		var i PastWorkersRow
 		if err := rows.Scan(
-			&i.Minute,
-			&i.Worker,
+			&i.ID,
+			&i.At,
 			&i.Slots,
 			&i.Ended,
+			&i.Unseen,
 		); err != nil {
 			return nil, err
 		}

@@ -8,28 +8,12 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const AlertDeadLetters = `-- name: AlertDeadLetters :one
-SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
-       (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT $1::bigint) b)::bigint AS recent
-`
-
-type AlertDeadLettersRow struct {
-	Open   int64
-	Recent int64
-}
-
-// Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
-// bound.
-func (q *Queries) AlertDeadLetters(ctx context.Context, bound int64) (AlertDeadLettersRow, error) {
-	row := q.db.QueryRow(ctx, AlertDeadLetters, bound)
-	var i AlertDeadLettersRow
-	err := row.Scan(&i.Open, &i.Recent)
-	return i, err
-}
-
 const AlertLive = `-- name: AlertLive :one
+
 WITH live AS MATERIALIZED (
     (SELECT e.id, e.status, e.updated, e.action FROM execution e
      WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
@@ -53,6 +37,8 @@ type AlertLiveRow struct {
 	Execution int64
 }
 
+// Measures of alert rules, and the alerts themselves. Every measure is a bounded read through an
+// index. Only alerts are written; nothing is locked.
 // Of the oldest and the newest unfinished executions: how many have been scheduled for longer than
 // they may, and since when the oldest scheduled one is.
 func (q *Queries) AlertLive(ctx context.Context, bound int64, timeout float64) (AlertLiveRow, error) {
@@ -247,21 +233,6 @@ func (q *Queries) AlertRules(ctx context.Context, most int32) ([]AlertRulesRow, 
 	return items, nil
 }
 
-const AlertSchema = `-- name: AlertSchema :one
-
-SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts
-`
-
-// Measures of alert rules, and the alerts themselves. Every measure is a bounded read through an
-// index. Only alerts are written; nothing is locked.
-// Whether the schema has the tables that alerts need, and the tables of alerts themselves.
-func (q *Queries) AlertSchema(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, AlertSchema)
-	var alerts bool
-	err := row.Scan(&alerts)
-	return alerts, err
-}
-
 const AlertUnplaced = `-- name: AlertUnplaced :one
 SELECT count(*) AS n, coalesce((array_agg(b.reason ORDER BY b.until, b.reason))[1], '')::text AS reason, coalesce(min(b.until), 'epoch')::timestamptz AS until
 FROM (SELECT x.reason, x.state_id, x.until FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT $1::bigint) b
@@ -285,12 +256,12 @@ func (q *Queries) AlertUnplaced(ctx context.Context, bound int64) (AlertUnplaced
 }
 
 const AlertWorkers = `-- name: AlertWorkers :many
-SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text NOT IN ('inactive', 'error'))::bool AS active, w.cordoned, w.draining,
-       coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
+SELECT w.id, w.name, (w.worker_role::text = 'sensor')::bool AS sensor, (w.status::text NOT IN ('inactive', 'error'))::bool AS active,
+       (w.cordoned OR w.draining)::bool AS kept, (now() - w.suspect_since)::interval AS suspect, coalesce(w.suspect_reason, '') AS suspect_why,
+       (now() - coalesce(w.heartbeat_seen, w.created))::interval AS silence, (w.heartbeat_seen IS NULL)::bool AS never,
        coalesce(l.assigned, 0)::bigint AS assigned,
        (w.status::text = 'inactive' AND coalesce(w.deactivated_at > now() - interval '5 minutes', false))::bool AS vanished,
-       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason, coalesce(p.ready, -1)::bigint AS ready
+       coalesce(p.health, '')::text AS health, coalesce(p.ready, -1)::bigint AS ready
 FROM worker w
 LEFT JOIN worker_load l ON l.worker = w.id
 LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => $1::float8)
@@ -299,25 +270,23 @@ ORDER BY w.id LIMIT $2::bigint
 `
 
 type AlertWorkersRow struct {
-	ID            int64
-	Name          string
-	Role          string
-	Active        bool
-	Cordoned      bool
-	Draining      bool
-	Suspect       float64
-	SuspectReason string
-	Silence       float64
-	Age           float64
-	Assigned      int64
-	Vanished      bool
-	Health        string
-	HealthReason  string
-	Ready         int64
+	ID         int64
+	Name       string
+	Sensor     bool
+	Active     bool
+	Kept       bool
+	Suspect    pgtype.Interval
+	SuspectWhy string
+	Silence    pgtype.Interval
+	Never      bool
+	Assigned   int64
+	Vanished   bool
+	Health     string
+	Ready      int64
 }
 
-// Workers that are present, or were until the engine marked them inactive within a day. silence is
-// negative without any heartbeat.
+// Workers that are present, or were until the engine marked them inactive within a day. Without any
+// heartbeat silence counts from the registration.
 func (q *Queries) AlertWorkers(ctx context.Context, probedWithin float64, bound int64) ([]AlertWorkersRow, error) {
 	rows, err := q.db.Query(ctx, AlertWorkers, probedWithin, bound)
 	if err != nil {
@@ -330,18 +299,16 @@ func (q *Queries) AlertWorkers(ctx context.Context, probedWithin float64, bound 
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,
-			&i.Role,
+			&i.Sensor,
 			&i.Active,
-			&i.Cordoned,
-			&i.Draining,
+			&i.Kept,
 			&i.Suspect,
-			&i.SuspectReason,
+			&i.SuspectWhy,
 			&i.Silence,
-			&i.Age,
+			&i.Never,
 			&i.Assigned,
 			&i.Vanished,
 			&i.Health,
-			&i.HealthReason,
 			&i.Ready,
 		); err != nil {
 			return nil, err
@@ -546,22 +513,37 @@ func (q *Queries) ForgetAlerts(ctx context.Context, ids []int64) (int64, error) 
 }
 
 const ListAlerts = `-- name: ListAlerts :many
-SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen FROM alert a
+SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen, (CASE WHEN a.fired IS NULL THEN 'pending' ELSE 'firing' END)::text AS state FROM alert a
 WHERE a.cleared IS NULL
 ORDER BY (a.fired IS NULL), CASE a.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, a.since, a.id
 LIMIT $1::bigint
 `
 
+type ListAlertsRow struct {
+	ID       int64
+	Rule     string
+	Target   string
+	Severity string
+	Summary  string
+	Hint     string
+	Value    float64
+	Since    time.Time
+	Fired    *time.Time
+	Cleared  *time.Time
+	Seen     time.Time
+	State    string
+}
+
 // Open alerts, the worst and oldest first.
-func (q *Queries) ListAlerts(ctx context.Context, bound int64) ([]Alert, error) {
+func (q *Queries) ListAlerts(ctx context.Context, bound int64) ([]ListAlertsRow, error) {
 	rows, err := q.db.Query(ctx, ListAlerts, bound)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Alert
+	var items []ListAlertsRow
 	for rows.Next() {
-		var i Alert
+		var i ListAlertsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Rule,
@@ -574,6 +556,7 @@ func (q *Queries) ListAlerts(ctx context.Context, bound int64) ([]Alert, error) 
 			&i.Fired,
 			&i.Cleared,
 			&i.Seen,
+			&i.State,
 		); err != nil {
 			return nil, err
 		}
@@ -586,22 +569,37 @@ func (q *Queries) ListAlerts(ctx context.Context, bound int64) ([]Alert, error) 
 }
 
 const ListPastAlerts = `-- name: ListPastAlerts :many
-SELECT r.id, r.rule, r.target, r.severity, r.summary, r.hint, r.value, r.since, r.fired, r.cleared, r.seen
+SELECT r.id, r.rule, r.target, r.severity, r.summary, r.hint, r.value, r.since, r.fired, r.cleared, r.seen, 'cleared'::text AS state
 FROM (SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen FROM alert a ORDER BY a.since DESC LIMIT 2000) r
 WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
 ORDER BY r.cleared DESC, r.id DESC LIMIT $1::bigint
 `
 
+type ListPastAlertsRow struct {
+	ID       int64
+	Rule     string
+	Target   string
+	Severity string
+	Summary  string
+	Hint     string
+	Value    float64
+	Since    time.Time
+	Fired    *time.Time
+	Cleared  *time.Time
+	Seen     time.Time
+	State    string
+}
+
 // Cleared alerts, among the newest.
-func (q *Queries) ListPastAlerts(ctx context.Context, bound int64) ([]Alert, error) {
+func (q *Queries) ListPastAlerts(ctx context.Context, bound int64) ([]ListPastAlertsRow, error) {
 	rows, err := q.db.Query(ctx, ListPastAlerts, bound)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Alert
+	var items []ListPastAlertsRow
 	for rows.Next() {
-		var i Alert
+		var i ListPastAlertsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Rule,
@@ -614,6 +612,7 @@ func (q *Queries) ListPastAlerts(ctx context.Context, bound int64) ([]Alert, err
 			&i.Fired,
 			&i.Cleared,
 			&i.Seen,
+			&i.State,
 		); err != nil {
 			return nil, err
 		}

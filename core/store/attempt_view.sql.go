@@ -7,7 +7,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
 )
@@ -50,23 +49,8 @@ func (q *Queries) FindNewestAttempt(ctx context.Context, id int64) (FindNewestAt
 	return i, err
 }
 
-const ViewAttemptTables = `-- name: ViewAttemptTables :one
-
-SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded
-`
-
-// Attempts, for users. The attempts of an execution name the same first one, or are chained by
-// their retries, because the first may have been deleted. Retries of other programs have no
-// chain.
-// Whether the schema records retries.
-func (q *Queries) ViewAttemptTables(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, ViewAttemptTables)
-	var recorded bool
-	err := row.Scan(&recorded)
-	return recorded, err
-}
-
 const ViewAttempts = `-- name: ViewAttempts :many
+
 WITH RECURSIVE chain (id) AS (
     SELECT e.id FROM execution e WHERE e.id = $2::bigint
     UNION
@@ -79,40 +63,28 @@ WITH RECURSIVE chain (id) AS (
         UNION ALL SELECT r.failed FROM execution_retry r WHERE r.execution = c.id
     ) x
 )
-SELECT e.id, e.status, e.retry_count, coalesce(r.reason, e.retry_reason, '')::text AS reason,
-       coalesce(r.requested_by, '')::text AS requested_by, coalesce(r.failed, 0)::bigint AS repeats,
-       coalesce(r.waiting AND e.status = 'requested', false)::bool AS waiting, r.due,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at,
-       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+SELECT e.id, e.retry_count + 1 AS number, coalesce(r.reason, e.retry_reason, '')::text AS reason,
+       coalesce(r.requested_by, '')::text AS requested_by, r.failed AS repeats,
+       CASE WHEN r.waiting AND e.status = 'requested' THEN r.due END AS due
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
 LEFT JOIN execution_retry r ON r.execution = ANY (ARRAY[e.id])
-LEFT JOIN worker w ON w.id = e.worker
 ORDER BY e.retry_count DESC, e.id DESC
 LIMIT $1::int
 `
 
 type ViewAttemptsRow struct {
 	ID          int64
-	Status      lifecycle.Status
-	RetryCount  int32
+	Number      int32
 	Reason      string
 	RequestedBy string
-	Repeats     int64
-	Waiting     bool
-	Due         *time.Time
-	Worker      *int64
-	WorkerName  string
-	Created     time.Time
-	StartedAt   *time.Time
-	FinishedAt  *time.Time
-	Error       string
+	Repeats     *int64
+	Due         interface{}
 }
 
+// Attempts, for users. The attempts of an execution name the same first one, or are chained by
+// their retries, because the first may have been deleted. Retries of other programs have no
+// chain.
 // All attempts of the execution's chain, the last first. A chain longer than the page is cut at its
 // beginning.
 func (q *Queries) ViewAttempts(ctx context.Context, page int32, iD int64) ([]ViewAttemptsRow, error) {
@@ -126,19 +98,11 @@ func (q *Queries) ViewAttempts(ctx context.Context, page int32, iD int64) ([]Vie
 		var i ViewAttemptsRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.Status,
-			&i.RetryCount,
+			&i.Number,
 			&i.Reason,
 			&i.RequestedBy,
 			&i.Repeats,
-			&i.Waiting,
 			&i.Due,
-			&i.Worker,
-			&i.WorkerName,
-			&i.Created,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Error,
 		); err != nil {
 			return nil, err
 		}
@@ -204,36 +168,17 @@ WITH first AS (
     UNION
     SELECT e.id FROM first f JOIN execution e ON e.original_execution = f.id
 )
-SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reason,
-       ''::text AS requested_by, 0::bigint AS repeats, false::bool AS waiting, NULL::timestamptz AS due,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, NULL::timestamptz AS finished_at,
-       coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+SELECT e.id, e.retry_count + 1 AS number, coalesce(e.retry_reason, '')::text AS reason
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
-LEFT JOIN worker w ON w.id = e.worker
 ORDER BY e.retry_count DESC, e.id DESC
 LIMIT $1::int
 `
 
 type ViewPublishedAttemptsRow struct {
-	ID          int64
-	Status      lifecycle.Status
-	RetryCount  int32
-	Reason      string
-	RequestedBy string
-	Repeats     int64
-	Waiting     bool
-	Due         *time.Time
-	Worker      *int64
-	WorkerName  string
-	Created     time.Time
-	StartedAt   *time.Time
-	FinishedAt  *time.Time
-	Error       string
+	ID     int64
+	Number int32
+	Reason string
 }
 
 // ViewAttempts from the published schema.
@@ -246,22 +191,7 @@ func (q *Queries) ViewPublishedAttempts(ctx context.Context, page int32, iD int6
 	var items []ViewPublishedAttemptsRow
 	for rows.Next() {
 		var i ViewPublishedAttemptsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Status,
-			&i.RetryCount,
-			&i.Reason,
-			&i.RequestedBy,
-			&i.Repeats,
-			&i.Waiting,
-			&i.Due,
-			&i.Worker,
-			&i.WorkerName,
-			&i.Created,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Error,
-		); err != nil {
+		if err := rows.Scan(&i.ID, &i.Number, &i.Reason); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

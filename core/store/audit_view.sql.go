@@ -12,7 +12,7 @@ import (
 
 const AuditAbout = `-- name: AuditAbout :many
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request, 0::bigint AS request_bytes
+       a.outcome, coalesce(a.error, '')::text AS error
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY ($1::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY ($2::bigint[])
@@ -20,19 +20,17 @@ ORDER BY a.id DESC LIMIT $3::bigint
 `
 
 type AuditAboutRow struct {
-	ID           int64
-	At           time.Time
-	Actor        string
-	Source       string
-	Action       string
-	TargetType   string
-	TargetID     *int64
-	Target       string
-	Reason       string
-	Outcome      string
-	Error        string
-	Request      string
-	RequestBytes int64
+	ID         int64
+	At         time.Time
+	Actor      string
+	Source     string
+	Action     string
+	TargetType string
+	TargetID   *int64
+	Target     string
+	Reason     string
+	Outcome    string
+	Error      string
 }
 
 // The newest actions on some executions and dead letters, by the index of targets.
@@ -57,8 +55,6 @@ func (q *Queries) AuditAbout(ctx context.Context, executions []int64, deadLetter
 			&i.Reason,
 			&i.Outcome,
 			&i.Error,
-			&i.Request,
-			&i.RequestBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -94,11 +90,11 @@ const AuditRecent = `-- name: AuditRecent :many
 SELECT p.id, p.at, p.actor, p.source, p.action, p.target_type, p.target_id, p.target, p.reason, p.outcome, p.error, p.request,
        p.request_bytes
 FROM (
-    SELECT d.id, d.at, d.actor, d.source, d.action, d.target_type, d.target_id, d.target, d.reason, d.outcome, d.error, d.request, d.request_bytes, sum(octet_length(d.request)) OVER (ORDER BY d.id DESC) - octet_length(d.request) AS before
+    SELECT d.id, d.at, d.actor, d.source, d.action, d.target_type, d.target_id, d.target, d.reason, d.outcome, d.error, d.request, d.request_bytes, coalesce(sum(octet_length(d.request::text)) OVER (ORDER BY d.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
     FROM (
         SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
                a.outcome, coalesce(a.error, '')::text AS error,
-               CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request,
+               CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request END AS request,
                (CASE WHEN pg_column_size(a.request) > $1::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
         FROM operator_audit a WHERE a.id < $2::bigint
         ORDER BY a.id DESC LIMIT $3::bigint
@@ -127,7 +123,7 @@ type AuditRecentRow struct {
 	Reason       string
 	Outcome      string
 	Error        string
-	Request      string
+	Request      interface{}
 	RequestBytes int64
 }
 

@@ -169,7 +169,7 @@ SELECT (CASE $1::text
             WHEN 'worker' THEN coalesce(r.worker::text, '-')
             WHEN 'cause' THEN 'dead_letter'
             ELSE to_char(date_trunc($2::text, r.created AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)::text AS name,
-       coalesce(r.decision, '')::text AS decision, count(*)::bigint AS n, max(r.created)::timestamptz AS newest
+       coalesce(r.decision, 'waiting')::text AS decision, count(*)::bigint AS n, max(r.created)::timestamptz AS newest
 FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_letter d
       WHERE d.created >= now() - make_interval(secs => $3::float8)
       ORDER BY d.created DESC LIMIT $4::bigint) r
@@ -384,30 +384,28 @@ func (q *Queries) ViewDeadLetterNumbers(ctx context.Context, bound int64, paceSe
 }
 
 const ViewDeadLetterRest = `-- name: ViewDeadLetterRest :many
-SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
-       coalesce(d.detail, '')::text AS detail, d.updated,
+SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.detail, '')::text AS detail, d.updated,
        coalesce(d.x_death, 'null')::jsonb AS x_death, coalesce(d.headers, 'null')::jsonb AS headers, coalesce(d.evidence, 'null')::jsonb AS evidence,
-       coalesce(substring(d.body FROM 1 FOR $1::int), '')::bytea AS body
+       coalesce(d.body, '')::bytea AS body
 FROM dead_letter d
-WHERE d.id = ANY ($2::bigint[])
+WHERE d.id = ANY ($1::bigint[])
 ORDER BY d.id DESC
 `
 
 type ViewDeadLetterRestRow struct {
-	ID            int64
-	Fingerprint   string
-	CorrelationID string
-	Detail        string
-	Updated       time.Time
-	XDeath        []byte
-	Headers       []byte
-	Evidence      []byte
-	Body          []byte
+	ID          int64
+	Fingerprint string
+	Detail      string
+	Updated     time.Time
+	XDeath      []byte
+	Headers     []byte
+	Evidence    []byte
+	Body        []byte
 }
 
-// Fields of a single dead letter, or of an export: documents, and the body up to a cut.
-func (q *Queries) ViewDeadLetterRest(ctx context.Context, cut int32, ids []int64) ([]ViewDeadLetterRestRow, error) {
-	rows, err := q.db.Query(ctx, ViewDeadLetterRest, cut, ids)
+// Fields of a single dead letter, or of an export: documents, and the body.
+func (q *Queries) ViewDeadLetterRest(ctx context.Context, ids []int64) ([]ViewDeadLetterRestRow, error) {
+	rows, err := q.db.Query(ctx, ViewDeadLetterRest, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -418,7 +416,6 @@ func (q *Queries) ViewDeadLetterRest(ctx context.Context, cut int32, ids []int64
 		if err := rows.Scan(
 			&i.ID,
 			&i.Fingerprint,
-			&i.CorrelationID,
 			&i.Detail,
 			&i.Updated,
 			&i.XDeath,
@@ -456,13 +453,13 @@ func (q *Queries) ViewDeadLetterTotals(ctx context.Context, seconds float64, bou
 }
 
 const ViewDeadLetters = `-- name: ViewDeadLetters :many
-SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
+SELECT d.id, d.created AS at, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(nullif(d.message_type, ''), '-')::text AS type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
-       coalesce(d.reason, '')::text AS reason,
+       coalesce(nullif(d.reason, ''), '-')::text AS reason,
        (coalesce(left(d.detail, 300), '') || coalesce(' (' || (d.evidence->'alike'->>'count') || ' alike)', ''))::text AS detail,
-       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
-       coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
-       coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
+       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker AS worker_id, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
+       coalesce(d.execution_status::text, '')::text AS status_then, coalesce(e.status::text, '')::text AS status_now,
+       coalesce(d.decision, 'waiting')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
        coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
        (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
        e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
@@ -491,41 +488,41 @@ ORDER BY d.id DESC
 `
 
 type ViewDeadLettersRow struct {
-	ID              int64
-	Created         time.Time
-	Died            *time.Time
-	MessageID       string
-	MessageType     string
-	Exchange        string
-	RoutingKey      string
-	Queue           string
-	Reason          string
-	Detail          string
-	ActionRef       string
-	Execution       *int64
-	Attempt         *int32
-	Worker          *int64
-	WorkerName      string
-	ExecutionStatus string
-	StatusNow       string
-	Decision        string
-	DecidedAt       *time.Time
-	DecidedBy       string
-	Size            int64
-	Cut             bool
-	ExistsNow       bool
-	AttemptNow      int32
-	ActionGone      bool
-	Parent          *int64
-	ParentStatus    string
-	Tries           int32
-	MaxTries        *int32
-	CorrelationID   string
-	TakenFrom       string
-	NotKept         []string
-	HasProperties   bool
-	RepeatedBy      int64
-	Deaths          int64
+	ID            int64
+	At            time.Time
+	Died          *time.Time
+	MessageID     string
+	Type          string
+	Exchange      string
+	RoutingKey    string
+	Queue         string
+	Reason        string
+	Detail        string
+	ActionRef     string
+	Execution     *int64
+	Attempt       *int32
+	WorkerID      *int64
+	WorkerName    string
+	StatusThen    string
+	StatusNow     string
+	Decision      string
+	DecidedAt     *time.Time
+	DecidedBy     string
+	Size          int64
+	Cut           bool
+	ExistsNow     bool
+	AttemptNow    int32
+	ActionGone    bool
+	Parent        *int64
+	ParentStatus  string
+	Tries         int32
+	MaxTries      *int32
+	CorrelationID string
+	TakenFrom     string
+	NotKept       []string
+	HasProperties bool
+	RepeatedBy    int64
+	Deaths        int64
 }
 
 // The rows of a page, the newest first, with their present execution and the inputs of the verdict.
@@ -542,10 +539,10 @@ func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadL
 		var i ViewDeadLettersRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.Created,
+			&i.At,
 			&i.Died,
 			&i.MessageID,
-			&i.MessageType,
+			&i.Type,
 			&i.Exchange,
 			&i.RoutingKey,
 			&i.Queue,
@@ -554,9 +551,9 @@ func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadL
 			&i.ActionRef,
 			&i.Execution,
 			&i.Attempt,
-			&i.Worker,
+			&i.WorkerID,
 			&i.WorkerName,
-			&i.ExecutionStatus,
+			&i.StatusThen,
 			&i.StatusNow,
 			&i.Decision,
 			&i.DecidedAt,

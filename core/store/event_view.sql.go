@@ -45,19 +45,6 @@ func (q *Queries) CountEventsBelow(ctx context.Context, before int64, scan int32
 	return i, err
 }
 
-const EventSchema = `-- name: EventSchema :one
-
-SELECT (to_regclass('event_matched') IS NOT NULL AND to_regclass('event_matching') IS NOT NULL)::bool AS there
-`
-
-// Events, rules and enforcements, for users. Every query is bounded.
-func (q *Queries) EventSchema(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, EventSchema)
-	var there bool
-	err := row.Scan(&there)
-	return there, err
-}
-
 const ViewEnforcementPayload = `-- name: ViewEnforcementPayload :one
 SELECT f.payload, f.created, coalesce(r.conditions, 'null')::jsonb AS now
 FROM enforcement f LEFT JOIN rule r ON r.id = f.rule
@@ -82,19 +69,26 @@ const ViewEnforcements = `-- name: ViewEnforcements :many
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
        coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
-             o.condition, o.conditions
-      FROM enforcement o WHERE o.id < $1::bigint ORDER BY o.id DESC LIMIT $2::int) f
+FROM (
+    (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
+            o.condition, o.conditions
+     FROM enforcement o
+     WHERE $1::bigint = 0 AND o.id < $2::bigint ORDER BY o.id DESC LIMIT $3::int)
+    UNION ALL
+    (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
+            o.condition, o.conditions
+     FROM enforcement o WHERE $1::bigint <> 0 AND o.event = $1::bigint LIMIT $3::int)) f
 LEFT JOIN LATERAL (
     SELECT e.id, e.status, e.action_ref FROM execution e
     WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true
-WHERE ($3::text = '' OR f.rule_ref = $3::text)
-  AND ($4::text = '' OR f.status::text = $4::text)
+WHERE ($4::text = '' OR f.rule_ref = $4::text)
+  AND ($5::text = '' OR f.status::text = $5::text)
 ORDER BY f.id DESC
-LIMIT $5::int
+LIMIT $6::int
 `
 
 type ViewEnforcementsParams struct {
+	Event  int64
 	Before int64
 	Scan   int32
 	Rule   string
@@ -121,9 +115,10 @@ type ViewEnforcementsRow struct {
 	ActionRef       string
 }
 
-// One page of a bounded number of enforcements below an id, the newest first.
+// One page of enforcements, the newest first: of an event, or of a bounded number below an id.
 func (q *Queries) ViewEnforcements(ctx context.Context, arg ViewEnforcementsParams) ([]ViewEnforcementsRow, error) {
 	rows, err := q.db.Query(ctx, ViewEnforcements,
+		arg.Event,
 		arg.Before,
 		arg.Scan,
 		arg.Rule,
@@ -165,79 +160,9 @@ func (q *Queries) ViewEnforcements(ctx context.Context, arg ViewEnforcementsPara
 	return items, nil
 }
 
-const ViewEnforcementsOfEvent = `-- name: ViewEnforcementsOfEvent :many
-SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
-       coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM enforcement f
-LEFT JOIN LATERAL (
-    SELECT e.id, e.status, e.action_ref FROM execution e
-    WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true
-WHERE f.event = $1::bigint
-ORDER BY f.rule_ref, f.id
-LIMIT $2::int
-`
-
-type ViewEnforcementsOfEventRow struct {
-	ID              int64
-	Rule            int64
-	RuleRef         string
-	TriggerRef      string
-	Event           int64
-	Status          string
-	Error           string
-	Note            string
-	Created         time.Time
-	ResolvedAt      *time.Time
-	Config          []byte
-	Condition       string
-	Conditions      []byte
-	Execution       int64
-	ExecutionStatus string
-	ActionRef       string
-}
-
-func (q *Queries) ViewEnforcementsOfEvent(ctx context.Context, event int64, page int32) ([]ViewEnforcementsOfEventRow, error) {
-	rows, err := q.db.Query(ctx, ViewEnforcementsOfEvent, event, page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewEnforcementsOfEventRow
-	for rows.Next() {
-		var i ViewEnforcementsOfEventRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Rule,
-			&i.RuleRef,
-			&i.TriggerRef,
-			&i.Event,
-			&i.Status,
-			&i.Error,
-			&i.Note,
-			&i.Created,
-			&i.ResolvedAt,
-			&i.Config,
-			&i.Condition,
-			&i.Conditions,
-			&i.Execution,
-			&i.ExecutionStatus,
-			&i.ActionRef,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewEvent = `-- name: ViewEvent :one
-SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created, e.payload,
-       (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
-       coalesce(m.failures, '{}')::text[] AS failures, m.at,
+SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source, e.created, e.payload,
+       m.at AS matched, coalesce(m.rules, 0)::int AS compared, coalesce(m.matched, 0)::int AS fired, coalesce(m.failures, '{}')::text[] AS failures,
        (t.id IS NOT NULL)::bool AS trigger_there, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled,
        (e.created < (SELECT g.since FROM event_matching g WHERE g.one))::bool AS before_matching
 FROM event e
@@ -251,14 +176,13 @@ type ViewEventRow struct {
 	ID             int64
 	TriggerRef     string
 	RuleRef        string
-	SourceRef      string
+	Source         string
 	Created        time.Time
 	Payload        []byte
-	Done           bool
-	Rules          int32
-	Matched        int32
+	Matched        *time.Time
+	Compared       int32
+	Fired          int32
 	Failures       []string
-	At             *time.Time
 	TriggerThere   bool
 	TriggerEnabled bool
 	BeforeMatching bool
@@ -271,14 +195,13 @@ func (q *Queries) ViewEvent(ctx context.Context, id int64) (ViewEventRow, error)
 		&i.ID,
 		&i.TriggerRef,
 		&i.RuleRef,
-		&i.SourceRef,
+		&i.Source,
 		&i.Created,
 		&i.Payload,
-		&i.Done,
-		&i.Rules,
 		&i.Matched,
+		&i.Compared,
+		&i.Fired,
 		&i.Failures,
-		&i.At,
 		&i.TriggerThere,
 		&i.TriggerEnabled,
 		&i.BeforeMatching,
@@ -287,13 +210,12 @@ func (q *Queries) ViewEvent(ctx context.Context, id int64) (ViewEventRow, error)
 }
 
 const ViewEvents = `-- name: ViewEvents :many
-SELECT w.id, w.trigger_ref, w.rule_ref, w.source_ref, w.created, w.n AS seen,
-       (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
-       coalesce(m.failures, '{}')::text[] AS failures, m.at,
+
+SELECT w.id, w.trigger_ref, coalesce(w.rule_ref, '')::text AS rule_ref, coalesce(w.source_ref, '')::text AS source, w.created, m.at AS matched,
+       coalesce(m.rules, 0)::int AS compared, coalesce(m.matched, 0)::int AS fired, coalesce(m.failures, '{}')::text[] AS failures,
        (SELECT count(*) FROM enforcement f WHERE f.event = w.id AND f.status = 'disabled')::int AS disabled
 FROM (
-    SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created,
-           row_number() OVER (ORDER BY e.id DESC)::bigint AS n
+    SELECT e.id, e.trigger_ref, e.rule_ref, e.source_ref, e.created
     FROM event e WHERE e.id < $1::bigint ORDER BY e.id DESC LIMIT $2::int
 ) w
 LEFT JOIN event_matched m ON m.event = w.id
@@ -313,19 +235,17 @@ type ViewEventsRow struct {
 	ID         int64
 	TriggerRef string
 	RuleRef    string
-	SourceRef  string
+	Source     string
 	Created    time.Time
-	Seen       int64
-	Done       bool
-	Rules      int32
-	Matched    int32
+	Matched    *time.Time
+	Compared   int32
+	Fired      int32
 	Failures   []string
-	At         *time.Time
 	Disabled   int32
 }
 
-// One page of a bounded number of events below an id, the newest first. seen is how many rows were
-// read up to this one.
+// Events, rules and enforcements, for users. Every query is bounded.
+// One page of a bounded number of events below an id, the newest first.
 func (q *Queries) ViewEvents(ctx context.Context, arg ViewEventsParams) ([]ViewEventsRow, error) {
 	rows, err := q.db.Query(ctx, ViewEvents,
 		arg.Before,
@@ -344,14 +264,12 @@ func (q *Queries) ViewEvents(ctx context.Context, arg ViewEventsParams) ([]ViewE
 			&i.ID,
 			&i.TriggerRef,
 			&i.RuleRef,
-			&i.SourceRef,
+			&i.Source,
 			&i.Created,
-			&i.Seen,
-			&i.Done,
-			&i.Rules,
 			&i.Matched,
+			&i.Compared,
+			&i.Fired,
 			&i.Failures,
-			&i.At,
 			&i.Disabled,
 		); err != nil {
 			return nil, err
@@ -366,14 +284,14 @@ func (q *Queries) ViewEvents(ctx context.Context, arg ViewEventsParams) ([]ViewE
 
 const ViewRules = `-- name: ViewRules :many
 SELECT r.id, r.ref, r.pack_ref, r.trigger_ref, r.action_ref, r.enabled, (r.action IS NOT NULL)::bool AS has_action,
-       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled, r.conditions, r.action_params,
-       r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, i.login AS owner,
-       n.fired::int AS fired, n.disabled::int AS disabled, n.last
+       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled, r.conditions, r.action_params AS params,
+       r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, coalesce(i.login, '')::text AS owner,
+       n.fired::int AS fired, n.disabled::int AS disabled, n.last_fired
 FROM rule r
 LEFT JOIN trigger t ON t.ref = r.trigger_ref
 LEFT JOIN identity i ON i.id = r.owner_identity
 CROSS JOIN LATERAL (
-    SELECT count(*) AS fired, count(*) FILTER (WHERE f.status = 'disabled') AS disabled, coalesce(max(f.created), 'epoch')::timestamptz AS last
+    SELECT count(*) AS fired, count(*) FILTER (WHERE f.status = 'disabled') AS disabled, max(f.created)::timestamptz AS last_fired
     FROM (SELECT x.status, x.created FROM enforcement x WHERE x.rule = r.id AND x.event IS NOT NULL ORDER BY x.event DESC LIMIT $1::int) f
 ) n
 WHERE r.ref > $2::text
@@ -402,15 +320,15 @@ type ViewRulesRow struct {
 	HasTrigger     bool
 	TriggerEnabled bool
 	Conditions     []byte
-	ActionParams   []byte
+	Params         []byte
 	Created        time.Time
 	Updated        time.Time
 	Label          string
 	Description    string
-	Owner          *string
+	Owner          string
 	Fired          int32
 	Disabled       int32
-	Last           time.Time
+	LastFired      time.Time
 }
 
 // Rules by reference, with the outcomes of their newest enforcements, at most recent of them.
@@ -440,7 +358,7 @@ func (q *Queries) ViewRules(ctx context.Context, arg ViewRulesParams) ([]ViewRul
 			&i.HasTrigger,
 			&i.TriggerEnabled,
 			&i.Conditions,
-			&i.ActionParams,
+			&i.Params,
 			&i.Created,
 			&i.Updated,
 			&i.Label,
@@ -448,7 +366,7 @@ func (q *Queries) ViewRules(ctx context.Context, arg ViewRulesParams) ([]ViewRul
 			&i.Owner,
 			&i.Fired,
 			&i.Disabled,
-			&i.Last,
+			&i.LastFired,
 		); err != nil {
 			return nil, err
 		}

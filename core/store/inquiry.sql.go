@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const BeginQuestions = `-- name: BeginQuestions :exec
@@ -359,18 +360,6 @@ func (q *Queries) InquiryFacts(ctx context.Context, action string, iD int64) (In
 	return i, err
 }
 
-const InquirySchema = `-- name: InquirySchema :one
-SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there
-`
-
-// Whether the schema has our own columns beside the published table.
-func (q *Queries) InquirySchema(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, InquirySchema)
-	var there bool
-	err := row.Scan(&there)
-	return there, err
-}
-
 const KnownIdentities = `-- name: KnownIdentities :many
 SELECT i.id FROM identity i WHERE i.id = ANY ($1::bigint[])
 `
@@ -663,24 +652,29 @@ func (q *Queries) StoppedAboveAsking(ctx context.Context, execution int64) ([]St
 }
 
 const ViewInquiries = `-- name: ViewInquiries :many
-SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN length(i.prompt) > $1::int THEN left(i.prompt, $1::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN attune_inquiry_of(e.result) IS NULL THEN 'task' ELSE 'result' END)::text AS kind,
+       (now() - i.created)::interval AS age, (CASE WHEN i.status = 'pending' AND i.timeout_at IS NOT NULL THEN greatest(i.timeout_at - now(), '0') END)::interval AS "left",
+       (CASE WHEN length(i.prompt) > $1::int THEN left(i.prompt, $1::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
        i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
        (i.response_schema IS NOT NULL)::bool AS has_schema,
        e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
-       e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(p.status::text, '')::text AS parent_status,
-       (attune_inquiry_of(e.result) IS NULL)::bool AS only_asks
+       e.parent AS workflow, coalesce(p.action_ref, '')::text AS workflow_ref, coalesce(p.status::text, '')::text AS workflow_status
 FROM inquiry i
 JOIN execution e ON e.id = ANY (ARRAY[i.execution])
 LEFT JOIN LATERAL (SELECT x.action_ref, x.status FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
 LEFT JOIN identity k ON k.id = i.assigned_to
 LEFT JOIN identity r ON r.id = i.responded_by
 WHERE i.id = ANY ($2::bigint[])
+ORDER BY array_position($2::bigint[], i.id)
 `
 
 type ViewInquiriesRow struct {
 	ID              int64
 	Execution       int64
 	Status          string
+	Kind            string
+	Age             pgtype.Interval
+	Left            pgtype.Interval
 	Prompt          string
 	Created         time.Time
 	TimeoutAt       *time.Time
@@ -693,10 +687,9 @@ type ViewInquiriesRow struct {
 	ActionRef       string
 	ExecutionStatus string
 	Task            string
-	Parent          *int64
-	ParentRef       string
-	ParentStatus    string
-	OnlyAsks        bool
+	Workflow        *int64
+	WorkflowRef     string
+	WorkflowStatus  string
 }
 
 // The inquiries of a page with their executions and assignees; prompts are cut.
@@ -713,6 +706,9 @@ func (q *Queries) ViewInquiries(ctx context.Context, cut int32, ids []int64) ([]
 			&i.ID,
 			&i.Execution,
 			&i.Status,
+			&i.Kind,
+			&i.Age,
+			&i.Left,
 			&i.Prompt,
 			&i.Created,
 			&i.TimeoutAt,
@@ -725,10 +721,9 @@ func (q *Queries) ViewInquiries(ctx context.Context, cut int32, ids []int64) ([]
 			&i.ActionRef,
 			&i.ExecutionStatus,
 			&i.Task,
-			&i.Parent,
-			&i.ParentRef,
-			&i.ParentStatus,
-			&i.OnlyAsks,
+			&i.Workflow,
+			&i.WorkflowRef,
+			&i.WorkflowStatus,
 		); err != nil {
 			return nil, err
 		}

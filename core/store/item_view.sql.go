@@ -11,8 +11,8 @@ import (
 )
 
 const ViewActionItems = `-- name: ViewActionItems :many
-SELECT a.id, a.ref, a.pack AS pack_id, a.pack_ref, a.label, coalesce(a.description, '')::text AS description, a.entrypoint,
-       coalesce(r.name, '')::text AS runtime, coalesce(w.ref, '')::text AS workflow_ref, a.is_adhoc,
+SELECT a.id, a.ref, a.pack AS pack_id, a.pack_ref, a.label, coalesce(a.description, '')::text AS description, a.entrypoint AS entry_point,
+       coalesce(r.name, '')::text AS runtime, coalesce(w.ref, '')::text AS workflow_ref, a.is_adhoc AS adhoc,
        coalesce(a.param_schema, 'null')::jsonb AS param_schema, coalesce(a.out_schema, 'null')::jsonb AS out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format, coalesce(a.timeout_seconds, 0)::int AS timeout_seconds,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds, coalesce(a.max_retries, 0)::int AS max_retries,
@@ -46,10 +46,10 @@ type ViewActionItemsRow struct {
 	PackRef                 string
 	Label                   string
 	Description             string
-	Entrypoint              string
+	EntryPoint              string
 	Runtime                 string
 	WorkflowRef             string
-	IsAdhoc                 bool
+	Adhoc                   bool
 	ParamSchema             []byte
 	OutSchema               []byte
 	ParameterDelivery       string
@@ -86,10 +86,10 @@ func (q *Queries) ViewActionItems(ctx context.Context, arg ViewActionItemsParams
 			&i.PackRef,
 			&i.Label,
 			&i.Description,
-			&i.Entrypoint,
+			&i.EntryPoint,
 			&i.Runtime,
 			&i.WorkflowRef,
-			&i.IsAdhoc,
+			&i.Adhoc,
 			&i.ParamSchema,
 			&i.OutSchema,
 			&i.ParameterDelivery,
@@ -115,7 +115,7 @@ func (q *Queries) ViewActionItems(ctx context.Context, arg ViewActionItemsParams
 }
 
 const ViewPackItems = `-- name: ViewPackItems :many
-SELECT k.id, k.ref, k.label, coalesce(k.description, '')::text AS description, k.version, k.tags, k.is_standard, k.dependencies,
+SELECT k.id, k.ref, k.ref AS pack_ref, k.label, coalesce(k.description, '')::text AS description, k.version, k.tags, k.is_standard AS standard, k.dependencies,
        k.conf_schema, k.created, k.updated,
        (SELECT count(*) FROM action a WHERE a.pack = k.id)::int AS actions,
        (SELECT count(*) FROM trigger t WHERE t.pack = k.id)::int AS triggers,
@@ -125,19 +125,29 @@ SELECT k.id, k.ref, k.label, coalesce(k.description, '')::text AS description, k
                  WHERE o.target_type = 'pack' AND o.target_id = k.id AND o.action = 'pack.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
 FROM pack k
-WHERE k.ref > $1::text AND ($2::text = '' OR k.ref = $2::text)
+WHERE k.ref > $1::text
+  AND ($2::text = '' OR k.ref = $2::text)
+  AND ($3::text = '' OR k.ref = $3::text)
 ORDER BY k.ref
-LIMIT $3::int
+LIMIT $4::int
 `
+
+type ViewPackItemsParams struct {
+	After string
+	Ref   string
+	Pack  string
+	Page  int32
+}
 
 type ViewPackItemsRow struct {
 	ID           int64
 	Ref          string
+	PackRef      string
 	Label        string
 	Description  string
 	Version      string
 	Tags         []string
-	IsStandard   bool
+	Standard     bool
 	Dependencies []string
 	ConfSchema   []byte
 	Created      time.Time
@@ -149,8 +159,13 @@ type ViewPackItemsRow struct {
 	File         string
 }
 
-func (q *Queries) ViewPackItems(ctx context.Context, after string, ref string, page int32) ([]ViewPackItemsRow, error) {
-	rows, err := q.db.Query(ctx, ViewPackItems, after, ref, page)
+func (q *Queries) ViewPackItems(ctx context.Context, arg ViewPackItemsParams) ([]ViewPackItemsRow, error) {
+	rows, err := q.db.Query(ctx, ViewPackItems,
+		arg.After,
+		arg.Ref,
+		arg.Pack,
+		arg.Page,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +176,12 @@ func (q *Queries) ViewPackItems(ctx context.Context, after string, ref string, p
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
+			&i.PackRef,
 			&i.Label,
 			&i.Description,
 			&i.Version,
 			&i.Tags,
-			&i.IsStandard,
+			&i.Standard,
 			&i.Dependencies,
 			&i.ConfSchema,
 			&i.Created,
@@ -188,7 +204,8 @@ func (q *Queries) ViewPackItems(ctx context.Context, after string, ref string, p
 
 const ViewPolicyItems = `-- name: ViewPolicyItems :many
 
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags, p.kind, p.threshold,
+SELECT p.id, p.ref, p.name AS label, coalesce(p.description, '')::text AS description, p.tags, p.kind, p.threshold,
+       (CASE WHEN p.action IS NOT NULL THEN 'action' WHEN p.pack IS NOT NULL THEN 'pack' ELSE 'global' END)::text AS scope,
        coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst, p.method::text AS method,
        p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds, coalesce(p.retry_place, '')::text AS retry_place,
@@ -199,7 +216,7 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
                  WHERE p.kind = 'concurrency' AND n.kind = 'concurrency' AND (n.created, n.id) > (p.created, p.id)
                    AND n.action IS NOT DISTINCT FROM p.action
                    AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
-                 ORDER BY n.created DESC, n.id DESC LIMIT 1), '')::text AS newer,
+                 ORDER BY n.created DESC, n.id DESC LIMIT 1), '')::text AS newer_ref,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'policy' AND o.target_id = p.id AND o.action = 'policy.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
@@ -223,11 +240,12 @@ type ViewPolicyItemsParams struct {
 type ViewPolicyItemsRow struct {
 	ID                  int64
 	Ref                 string
-	Name                string
+	Label               string
 	Description         string
 	Tags                []string
 	Kind                string
 	Threshold           int32
+	Scope               string
 	WindowSeconds       int32
 	Burst               int32
 	Method              string
@@ -243,13 +261,13 @@ type ViewPolicyItemsRow struct {
 	PackRef             string
 	Created             time.Time
 	Updated             time.Time
-	Newer               string
+	NewerRef            string
 	File                string
 }
 
 // What packs hold, for lists and single items: policies, actions, packs, triggers.
 // file is where the newest application in operator_audit read the item from.
-// Policies by ref. newer is the concurrency policy of the same scope that counts instead.
+// Policies by ref. newer_ref is the concurrency policy of the same scope that counts instead.
 func (q *Queries) ViewPolicyItems(ctx context.Context, arg ViewPolicyItemsParams) ([]ViewPolicyItemsRow, error) {
 	rows, err := q.db.Query(ctx, ViewPolicyItems,
 		arg.After,
@@ -267,11 +285,12 @@ func (q *Queries) ViewPolicyItems(ctx context.Context, arg ViewPolicyItemsParams
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
-			&i.Name,
+			&i.Label,
 			&i.Description,
 			&i.Tags,
 			&i.Kind,
 			&i.Threshold,
+			&i.Scope,
 			&i.WindowSeconds,
 			&i.Burst,
 			&i.Method,
@@ -287,7 +306,7 @@ func (q *Queries) ViewPolicyItems(ctx context.Context, arg ViewPolicyItemsParams
 			&i.PackRef,
 			&i.Created,
 			&i.Updated,
-			&i.Newer,
+			&i.NewerRef,
 			&i.File,
 		); err != nil {
 			return nil, err
@@ -415,8 +434,8 @@ func (q *Queries) ViewRulesAround(ctx context.Context, arg ViewRulesAroundParams
 
 const ViewTriggerItems = `-- name: ViewTriggerItems :many
 SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.label, coalesce(t.description, '')::text AS description,
-       t.enabled, t.is_adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
-       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled,
+       t.enabled, t.is_adhoc AS adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
+       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled AS webhook,
        t.created, t.updated, (SELECT count(*) FROM rule u WHERE u.trigger_ref = t.ref)::int AS rules,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'trigger' AND o.target_id = t.id AND o.action = 'trigger.apply'
@@ -437,21 +456,21 @@ type ViewTriggerItemsParams struct {
 }
 
 type ViewTriggerItemsRow struct {
-	ID             int64
-	Ref            string
-	PackRef        string
-	Label          string
-	Description    string
-	Enabled        bool
-	IsAdhoc        bool
-	ParamSchema    []byte
-	OutSchema      []byte
-	SensorRef      string
-	WebhookEnabled bool
-	Created        time.Time
-	Updated        time.Time
-	Rules          int32
-	File           string
+	ID          int64
+	Ref         string
+	PackRef     string
+	Label       string
+	Description string
+	Enabled     bool
+	Adhoc       bool
+	ParamSchema []byte
+	OutSchema   []byte
+	SensorRef   string
+	Webhook     bool
+	Created     time.Time
+	Updated     time.Time
+	Rules       int32
+	File        string
 }
 
 // Triggers of older installations have no sensor_ref: the name then is the column of absent. A viewer may not
@@ -477,11 +496,11 @@ func (q *Queries) ViewTriggerItems(ctx context.Context, arg ViewTriggerItemsPara
 			&i.Label,
 			&i.Description,
 			&i.Enabled,
-			&i.IsAdhoc,
+			&i.Adhoc,
 			&i.ParamSchema,
 			&i.OutSchema,
 			&i.SensorRef,
-			&i.WebhookEnabled,
+			&i.Webhook,
 			&i.Created,
 			&i.Updated,
 			&i.Rules,

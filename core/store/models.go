@@ -186,20 +186,6 @@ func (ns NullWorkerTypeEnum) Value() (driver.Value, error) {
 	return string(ns.WorkerTypeEnum), nil
 }
 
-type Alert struct {
-	ID       int64
-	Rule     string
-	Target   string
-	Severity string
-	Summary  string
-	Hint     string
-	Value    float64
-	Since    time.Time
-	Fired    *time.Time
-	Cleared  *time.Time
-	Seen     time.Time
-}
-
 type Execution struct {
 	ID                      int64
 	Action                  *int64

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const MonitorChildIDs = `-- name: MonitorChildIDs :many
@@ -58,38 +59,35 @@ func (q *Queries) MonitorChildIDs(ctx context.Context, arg MonitorChildIDsParams
 const MonitorEnded = `-- name: MonitorEnded :many
 SELECT t.id FROM unnest($1::text[]) AS s (status)
 CROSS JOIN LATERAL (
-    SELECT c.id FROM (
-        SELECT e.id, e.action_ref, e.worker FROM execution e
-        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
-          AND e.id < $2::bigint AND e.id >= $3::bigint
-        ORDER BY e.finished_status, e.id DESC LIMIT $4::bigint) c
-    WHERE ($5::text = '' OR c.action_ref ILIKE $5::text)
-      AND ($6::bigint = 0 OR c.worker = $6::bigint)
-    ORDER BY c.id DESC LIMIT $7::bigint) t
-ORDER BY t.id DESC LIMIT $7::bigint
+    (SELECT e.id FROM execution e
+     WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+       AND NOT $2::bool AND e.id < $3::bigint AND e.id >= $4::bigint
+     ORDER BY e.finished_status, e.id DESC LIMIT $5::bigint)
+    UNION ALL
+    (SELECT e.id FROM execution e
+     WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+       AND $2::bool AND e.id < $3::bigint AND e.id >= $4::bigint
+     ORDER BY e.finished_status DESC, e.id LIMIT $5::bigint)) t
+ORDER BY CASE WHEN $2::bool THEN t.id ELSE -t.id END LIMIT $5::bigint
 `
 
 type MonitorEndedParams struct {
 	Statuses []string
+	Rising   bool
 	Before   int64
 	Floor    int64
 	Scan     int64
-	Pattern  string
-	Worker   int64
-	Page     int64
 }
 
-// A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
+// The first ids that ended in one of the statuses, each found in the index of ended rows. The range
 // of one value keeps the planner to that index.
 func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorEnded,
 		arg.Statuses,
+		arg.Rising,
 		arg.Before,
 		arg.Floor,
 		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Page,
 	)
 	if err != nil {
 		return nil, err
@@ -110,29 +108,30 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 }
 
 const MonitorExecutionRest = `-- name: MonitorExecutionRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
-       coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+SELECT e.action AS action_id, e.enforcement, e.original_execution AS original, coalesce(e.retry_reason, '')::text AS retry_reason,
+       (SELECT attempt FROM execution x WHERE x.id = e.id) AS attempt,
+       coalesce(left(d.config, m.cut), '')::text AS config, (CASE WHEN length(d.config) > m.cut THEN octet_length(d.config) ELSE 0 END)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, m.cut), '')::text AS env, (CASE WHEN length(d.env_vars) > m.cut THEN octet_length(d.env_vars) ELSE 0 END)::bigint AS env_bytes,
+       coalesce(left(d.result, m.cut), '')::text AS result, (CASE WHEN length(d.result) > m.cut THEN octet_length(d.result) ELSE 0 END)::bigint AS result_bytes,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS child_count
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN (SELECT $1::int AS cut) m CROSS JOIN execution e
 CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = $2::bigint
 `
 
 type MonitorExecutionRestRow struct {
-	Action            *int64
-	Enforcement       *int64
-	OriginalExecution *int64
-	RetryReason       *string
-	Attempt           int32
-	Config            string
-	ConfigBytes       int64
-	EnvVars           string
-	EnvBytes          int64
-	Result            string
-	ResultBytes       int64
-	Children          int64
+	ActionID    *int64
+	Enforcement *int64
+	Original    *int64
+	RetryReason string
+	Attempt     int32
+	Config      string
+	ConfigBytes int64
+	Env         string
+	EnvBytes    int64
+	Result      string
+	ResultBytes int64
+	ChildCount  int64
 }
 
 // Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
@@ -141,24 +140,24 @@ func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64)
 	row := q.db.QueryRow(ctx, MonitorExecutionRest, cut, iD)
 	var i MonitorExecutionRestRow
 	err := row.Scan(
-		&i.Action,
+		&i.ActionID,
 		&i.Enforcement,
-		&i.OriginalExecution,
+		&i.Original,
 		&i.RetryReason,
 		&i.Attempt,
 		&i.Config,
 		&i.ConfigBytes,
-		&i.EnvVars,
+		&i.Env,
 		&i.EnvBytes,
 		&i.Result,
 		&i.ResultBytes,
-		&i.Children,
+		&i.ChildCount,
 	)
 	return i, err
 }
 
 const MonitorExecutionsByID = `-- name: MonitorExecutionsByID :many
-SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
@@ -178,9 +177,9 @@ ORDER BY e.id DESC
 type MonitorExecutionsByIDRow struct {
 	ID         int64
 	ActionRef  string
-	Status     lifecycle.Status
-	Worker     *int64
-	WorkerName *string
+	Status     string
+	WorkerID   *int64
+	WorkerName string
 	Parent     *int64
 	Created    time.Time
 	Updated    time.Time
@@ -206,7 +205,7 @@ func (q *Queries) MonitorExecutionsByID(ctx context.Context, ids []int64) ([]Mon
 			&i.ID,
 			&i.ActionRef,
 			&i.Status,
-			&i.Worker,
+			&i.WorkerID,
 			&i.WorkerName,
 			&i.Parent,
 			&i.Created,
@@ -303,17 +302,17 @@ func (q *Queries) MonitorFloor(ctx context.Context, seconds float64) (int64, err
 }
 
 const MonitorLedgerGroups = `-- name: MonitorLedgerGroups :many
-SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest,
+SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, 'waiting')::text AS decision, count(*) AS count, max(r.created)::timestamptz AS newest,
        (sum(count(*)) OVER ())::bigint AS total
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT $1::bigint) r
 WHERE r.created > now() - interval '24 hours'
-GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20
+GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 20
 `
 
 type MonitorLedgerGroupsRow struct {
 	Reason   string
 	Decision string
-	N        int64
+	Count    int64
 	Newest   time.Time
 	Total    int64
 }
@@ -331,7 +330,7 @@ func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]Monit
 		if err := rows.Scan(
 			&i.Reason,
 			&i.Decision,
-			&i.N,
+			&i.Count,
 			&i.Newest,
 			&i.Total,
 		); err != nil {
@@ -379,159 +378,6 @@ func (q *Queries) MonitorLive(ctx context.Context, stuckSeconds float64, bound i
 	return items, nil
 }
 
-const MonitorNewest = `-- name: MonitorNewest :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-    WHERE e.id < $1::bigint AND e.id >= $2::bigint
-    ORDER BY e.id DESC LIMIT $3::bigint) c
-WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
-  AND ($5::bigint = 0 OR c.worker = $5::bigint)
-  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
-ORDER BY c.id DESC LIMIT $7::bigint
-`
-
-type MonitorNewestParams struct {
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Pattern  string
-	Worker   int64
-	Statuses []string
-	Page     int64
-}
-
-// A page of ids, the newest first, from at most scan rows.
-func (q *Queries) MonitorNewest(ctx context.Context, arg MonitorNewestParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorNewest,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Statuses,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const MonitorOldest = `-- name: MonitorOldest :many
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-    WHERE e.id < $1::bigint AND e.id >= $2::bigint
-    ORDER BY e.id LIMIT $3::bigint) c
-WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
-  AND ($5::bigint = 0 OR c.worker = $5::bigint)
-  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
-ORDER BY c.id LIMIT $7::bigint
-`
-
-type MonitorOldestParams struct {
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Pattern  string
-	Worker   int64
-	Statuses []string
-	Page     int64
-}
-
-// MonitorNewest from the oldest up.
-func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorOldest,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Statuses,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const MonitorOldestEnded = `-- name: MonitorOldestEnded :many
-SELECT t.id FROM unnest($1::text[]) AS s (status)
-CROSS JOIN LATERAL (
-    SELECT c.id FROM (
-        SELECT e.id, e.action_ref, e.worker FROM execution e
-        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
-          AND e.id < $2::bigint AND e.id >= $3::bigint
-        ORDER BY e.finished_status DESC, e.id LIMIT $4::bigint) c
-    WHERE ($5::text = '' OR c.action_ref ILIKE $5::text)
-      AND ($6::bigint = 0 OR c.worker = $6::bigint)
-    ORDER BY c.id LIMIT $7::bigint) t
-ORDER BY t.id LIMIT $7::bigint
-`
-
-type MonitorOldestEndedParams struct {
-	Statuses []string
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Pattern  string
-	Worker   int64
-	Page     int64
-}
-
-// MonitorEnded from the oldest up; the index is read backwards.
-func (q *Queries) MonitorOldestEnded(ctx context.Context, arg MonitorOldestEndedParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorOldestEnded,
-		arg.Statuses,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Pattern,
-		arg.Worker,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorParams = `-- name: MonitorParams :many
 SELECT e.id, (CASE WHEN pg_column_size(e.config) < 8000 THEN e.config::text ELSE '' END)::text AS config,
        (CASE WHEN a.param_schema::text LIKE '%"secret"%' THEN a.param_schema::text ELSE '' END)::text AS param_schema
@@ -567,21 +413,12 @@ func (q *Queries) MonitorParams(ctx context.Context, ids []int64) ([]MonitorPara
 	return items, nil
 }
 
-const MonitorProbeTable = `-- name: MonitorProbeTable :one
-SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded
-`
-
-func (q *Queries) MonitorProbeTable(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, MonitorProbeTable)
-	var recorded bool
-	err := row.Scan(&recorded)
-	return recorded, err
-}
-
 const MonitorProbes = `-- name: MonitorProbes :many
-SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, p.rtt_ms, p.queue_exists, p.consumers, p.ready,
-       p.oldest, p.failures, p.skew_seconds, coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
-       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' THEN (p.details ->> 'endpoint_ms')::float8 ELSE -1 END)::float8 AS endpoint_ms,
+SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, make_interval(secs => p.rtt_ms / 1000) AS rtt,
+       p.queue_exists, p.consumers, p.ready, p.oldest, p.failures, make_interval(secs => p.skew_seconds) AS skew,
+       coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
+       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' AND (p.details ->> 'endpoint_ms')::float8 >= 0
+             THEN make_interval(secs => (p.details ->> 'endpoint_ms')::float8 / 1000) END)::interval AS endpoint_rtt,
        (p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90)))::bool AS valid
 FROM worker_probe p
 WHERE p.worker = ANY ($1::bigint[])
@@ -595,15 +432,15 @@ type MonitorProbesRow struct {
 	Since         time.Time
 	Health        string
 	HealthReason  string
-	RttMs         *float64
+	Rtt           pgtype.Interval
 	QueueExists   *bool
 	Consumers     *int32
 	Ready         *int32
 	Oldest        *time.Time
 	Failures      int32
-	SkewSeconds   *float64
+	Skew          pgtype.Interval
 	EndpointError string
-	EndpointMs    float64
+	EndpointRtt   pgtype.Interval
 	Valid         bool
 }
 
@@ -626,15 +463,15 @@ func (q *Queries) MonitorProbes(ctx context.Context, workers []int64) ([]Monitor
 			&i.Since,
 			&i.Health,
 			&i.HealthReason,
-			&i.RttMs,
+			&i.Rtt,
 			&i.QueueExists,
 			&i.Consumers,
 			&i.Ready,
 			&i.Oldest,
 			&i.Failures,
-			&i.SkewSeconds,
+			&i.Skew,
 			&i.EndpointError,
-			&i.EndpointMs,
+			&i.EndpointRtt,
 			&i.Valid,
 		); err != nil {
 			return nil, err
@@ -648,7 +485,7 @@ func (q *Queries) MonitorProbes(ctx context.Context, workers []int64) ([]Monitor
 }
 
 const MonitorPublishedByID = `-- name: MonitorPublishedByID :many
-SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name, e.parent, e.created, e.updated,
        e.started_at, NULL::timestamptz AS finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
@@ -664,9 +501,9 @@ ORDER BY e.id DESC
 type MonitorPublishedByIDRow struct {
 	ID         int64
 	ActionRef  string
-	Status     lifecycle.Status
-	Worker     *int64
-	WorkerName *string
+	Status     string
+	WorkerID   *int64
+	WorkerName string
 	Parent     *int64
 	Created    time.Time
 	Updated    time.Time
@@ -691,7 +528,7 @@ func (q *Queries) MonitorPublishedByID(ctx context.Context, ids []int64) ([]Moni
 			&i.ID,
 			&i.ActionRef,
 			&i.Status,
-			&i.Worker,
+			&i.WorkerID,
 			&i.WorkerName,
 			&i.Parent,
 			&i.Created,
@@ -750,21 +587,23 @@ func (q *Queries) MonitorPublishedCounts(ctx context.Context, bound int64, floor
 }
 
 const MonitorPublishedQueues = `-- name: MonitorPublishedQueues :many
-SELECT q.action_id, a.ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at, q.total_enqueued, q.total_completed
+SELECT q.action_id AS id, q.action_id, a.ref AS action_ref, q.queue_length AS queued, q.active_count AS active, q.max_concurrent AS "limit",
+       q.oldest_enqueued_at AS oldest, q.total_enqueued AS enqueued, q.total_completed AS completed
 FROM queue_stats q JOIN action a ON a.id = q.action_id
 WHERE $1::text = '' OR a.ref ILIKE $1::text
 ORDER BY q.queue_length DESC, q.active_count DESC, q.action_id LIMIT $2::bigint
 `
 
 type MonitorPublishedQueuesRow struct {
-	ActionID         int64
-	Ref              string
-	QueueLength      int32
-	ActiveCount      int32
-	MaxConcurrent    int32
-	OldestEnqueuedAt *time.Time
-	TotalEnqueued    int64
-	TotalCompleted   int64
+	ID        int64
+	ActionID  int64
+	ActionRef string
+	Queued    int32
+	Active    int32
+	Limit     int32
+	Oldest    *time.Time
+	Enqueued  int64
+	Completed int64
 }
 
 func (q *Queries) MonitorPublishedQueues(ctx context.Context, pattern string, bound int64) ([]MonitorPublishedQueuesRow, error) {
@@ -777,14 +616,15 @@ func (q *Queries) MonitorPublishedQueues(ctx context.Context, pattern string, bo
 	for rows.Next() {
 		var i MonitorPublishedQueuesRow
 		if err := rows.Scan(
+			&i.ID,
 			&i.ActionID,
-			&i.Ref,
-			&i.QueueLength,
-			&i.ActiveCount,
-			&i.MaxConcurrent,
-			&i.OldestEnqueuedAt,
-			&i.TotalEnqueued,
-			&i.TotalCompleted,
+			&i.ActionRef,
+			&i.Queued,
+			&i.Active,
+			&i.Limit,
+			&i.Oldest,
+			&i.Enqueued,
+			&i.Completed,
 		); err != nil {
 			return nil, err
 		}
@@ -838,76 +678,6 @@ func (q *Queries) MonitorPublishedTotals(ctx context.Context) (MonitorPublishedT
 	return i, err
 }
 
-const MonitorPublishedWorkers = `-- name: MonitorPublishedWorkers :many
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
-       w.cordoned, w.cordon_reason, false::bool AS draining, NULL::integer AS assigned, w.created, 0::float8 AS registered,
-       (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
-             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
-       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
-       'epoch'::timestamptz AS suspect_since, ''::text AS suspect_reason
-FROM worker w WHERE w.worker_role::text <> 'sensor'
-ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT $1::bigint
-`
-
-type MonitorPublishedWorkersRow struct {
-	ID            int64
-	Name          string
-	Role          string
-	Host          *string
-	Status        string
-	LastHeartbeat *time.Time
-	Cordoned      bool
-	CordonReason  *string
-	Draining      bool
-	Assigned      *int32
-	Created       time.Time
-	Registered    float64
-	Capacity      float64
-	Runtimes      string
-	Version       string
-	SuspectSince  time.Time
-	SuspectReason string
-}
-
-func (q *Queries) MonitorPublishedWorkers(ctx context.Context, bound int64) ([]MonitorPublishedWorkersRow, error) {
-	rows, err := q.db.Query(ctx, MonitorPublishedWorkers, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MonitorPublishedWorkersRow
-	for rows.Next() {
-		var i MonitorPublishedWorkersRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Role,
-			&i.Host,
-			&i.Status,
-			&i.LastHeartbeat,
-			&i.Cordoned,
-			&i.CordonReason,
-			&i.Draining,
-			&i.Assigned,
-			&i.Created,
-			&i.Registered,
-			&i.Capacity,
-			&i.Runtimes,
-			&i.Version,
-			&i.SuspectSince,
-			&i.SuspectReason,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorQueueTotals = `-- name: MonitorQueueTotals :one
 WITH shapes AS MATERIALIZED (
     SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
@@ -955,15 +725,14 @@ func (q *Queries) MonitorQueueTotals(ctx context.Context) (MonitorQueueTotalsRow
 const MonitorSchema = `-- name: MonitorSchema :one
 
 SELECT now()::timestamptz AS at,
-       EXISTS (SELECT FROM pg_catalog.pg_attribute att
-               WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
-       (SELECT count(*) = 5 FROM pg_catalog.pg_attribute att
-        WHERE NOT att.attisdropped AND (att.attrelid, att.attname) IN (
-            (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
-            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
-            (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
+       (EXISTS (SELECT FROM pg_catalog.pg_attribute att
+                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)
+        AND NOT EXISTS (
+            SELECT FROM unnest(ARRAY['activity_minute', 'admission_blocked', 'admission_scope', 'alert', 'attune_schema_origin',
+                'dead_letter', 'engine_replica', 'event_matched', 'execution_holder', 'execution_retry', 'inquiry_fault',
+                'lost_work', 'operator_audit', 'outbox', 'worker_load', 'worker_probe', 'workflow_log']) AS r (name)
+            WHERE to_regclass(r.name) IS NULL))::boolean AS ours,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
            AND att.attname = 'leased_execution' AND NOT att.attisdropped))::boolean AS work_queues
@@ -972,26 +741,21 @@ SELECT now()::timestamptz AS at,
 type MonitorSchemaRow struct {
 	At         time.Time
 	Ours       bool
-	Shared     bool
 	History    bool
-	Ledger     bool
 	WorkQueues bool
 }
 
 // Reads for users. Every query is bounded: recent windows are ranges of the primary key, unfinished
 // rows come from the partial index, and counting stops at a bound. Nothing locks.
-// The features of the schema: ours is true if it has the engine's own columns and tables, shared if
-// these include shared limits and slots, history and ledger if those tables exist,
-// work_queues if they have the published columns.
+// The features of the schema: ours is true if it has all tables of the engine, history if it keeps the history of
+// executions, work_queues if it has the published tables of work queues.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
 	var i MonitorSchemaRow
 	err := row.Scan(
 		&i.At,
 		&i.Ours,
-		&i.Shared,
 		&i.History,
-		&i.Ledger,
 		&i.WorkQueues,
 	)
 	return i, err
@@ -1228,63 +992,6 @@ func (q *Queries) MonitorTimeline(ctx context.Context, iD int64, created time.Ti
 	return items, nil
 }
 
-const MonitorUnended = `-- name: MonitorUnended :many
-SELECT c.id FROM (
-    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-     WHERE e.finished_status IS NULL AND e.id < $1::bigint AND e.id >= $2::bigint
-     ORDER BY e.id DESC LIMIT $3::bigint)
-    UNION
-    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-     WHERE e.finished_status IS NULL AND e.id < $1::bigint AND e.id >= $2::bigint
-     ORDER BY e.id LIMIT $3::bigint)) c
-WHERE c.status = ANY ($4::text[]::execution_status_enum[])
-  AND ($5::text = '' OR c.action_ref ILIKE $5::text)
-  AND ($6::bigint = 0 OR c.worker = $6::bigint)
-ORDER BY CASE WHEN $7::bool THEN c.id ELSE -c.id END LIMIT $8::bigint
-`
-
-type MonitorUnendedParams struct {
-	Before   int64
-	Floor    int64
-	Scan     int64
-	Statuses []string
-	Pattern  string
-	Worker   int64
-	Rising   bool
-	Page     int64
-}
-
-// A page of unfinished ids in one of the statuses. Both ends of the unfinished rows are searched,
-// because running executions are old and waiting ones may be many.
-func (q *Queries) MonitorUnended(ctx context.Context, arg MonitorUnendedParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorUnended,
-		arg.Before,
-		arg.Floor,
-		arg.Scan,
-		arg.Statuses,
-		arg.Pattern,
-		arg.Worker,
-		arg.Rising,
-		arg.Page,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorUnendedWindow = `-- name: MonitorUnendedWindow :many
 (SELECT e.id FROM execution e
  WHERE NOT $1::bool AND e.finished_status IS NULL AND e.id < $2::bigint AND e.id >= $3::bigint
@@ -1328,6 +1035,49 @@ func (q *Queries) MonitorUnendedWindow(ctx context.Context, arg MonitorUnendedWi
 	return items, nil
 }
 
+const MonitorWindow = `-- name: MonitorWindow :many
+(SELECT e.id FROM execution e
+ WHERE NOT $1::bool AND e.id < $2::bigint AND e.id >= $3::bigint
+ ORDER BY e.id DESC LIMIT $4::bigint)
+UNION ALL
+(SELECT e.id FROM execution e
+ WHERE $1::bool AND e.id < $2::bigint AND e.id >= $3::bigint
+ ORDER BY e.id LIMIT $4::bigint)
+`
+
+type MonitorWindowParams struct {
+	Rising bool
+	Before int64
+	Floor  int64
+	Scan   int64
+}
+
+// The first ids of a range in the order of the list.
+func (q *Queries) MonitorWindow(ctx context.Context, arg MonitorWindowParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorWindow,
+		arg.Rising,
+		arg.Before,
+		arg.Floor,
+		arg.Scan,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorWorkerByName = `-- name: MonitorWorkerByName :one
 SELECT w.id FROM worker w WHERE w.name = $1
 `
@@ -1339,18 +1089,49 @@ func (q *Queries) MonitorWorkerByName(ctx context.Context, name string) (int64, 
 	return id, err
 }
 
+const MonitorWorkerLoads = `-- name: MonitorWorkerLoads :many
+SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l
+`
+
+type MonitorWorkerLoadsRow struct {
+	Worker   int64
+	Assigned int64
+}
+
+func (q *Queries) MonitorWorkerLoads(ctx context.Context) ([]MonitorWorkerLoadsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorWorkerLoads)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorWorkerLoadsRow
+	for rows.Next() {
+		var i MonitorWorkerLoadsRow
+		if err := rows.Scan(&i.Worker, &i.Assigned); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorWorkers = `-- name: MonitorWorkers :many
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
-       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
-       w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
-       (CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
-             THEN (w.capabilities ->> 'registered_at')::float8 ELSE 0 END)::float8 AS registered,
+SELECT w.id, w.name, w.worker_role::text AS role, coalesce(w.host, '')::text AS host, w.status::text AS status,
+       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS heartbeat,
+       w.cordoned, coalesce(w.cordon_reason, '')::text AS cordon_reason, coalesce((to_jsonb(w) ->> 'draining')::bool, false)::bool AS draining,
+       w.created, greatest(w.created, CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+           THEN to_timestamp(least(greatest((w.capabilities ->> 'registered_at')::float8, 0), 1e11)) END)::timestamptz AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
-             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
-       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
+             AND (w.capabilities ->> 'max_concurrent_executions')::float8 >= 0
+             THEN trunc((w.capabilities ->> 'max_concurrent_executions')::float8) END)::bigint AS capacity,
+       ARRAY(SELECT jsonb_array_elements_text(CASE WHEN jsonb_typeof(w.capabilities -> 'runtimes') = 'array'
+             THEN w.capabilities -> 'runtimes' ELSE '[]' END))::text[] AS runtimes,
        coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
-       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
-FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
+       (to_jsonb(w) ->> 'suspect_since')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
+FROM worker w
 WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT $1::bigint
 `
@@ -1359,24 +1140,22 @@ type MonitorWorkersRow struct {
 	ID            int64
 	Name          string
 	Role          string
-	Host          *string
+	Host          string
 	Status        string
-	LastHeartbeat *time.Time
+	Heartbeat     *time.Time
 	Cordoned      bool
-	CordonReason  *string
+	CordonReason  string
 	Draining      bool
-	Assigned      *int32
 	Created       time.Time
-	Registered    float64
-	Capacity      float64
-	Runtimes      string
+	Registered    time.Time
+	Capacity      int64
+	Runtimes      []string
 	Version       string
 	SuspectSince  time.Time
 	SuspectReason string
 }
 
-// The suspicion and the arrival of the heartbeat are read from the row as a whole, because older
-// schemas do not record them. The epoch means none.
+// What only schemas of the engine record of a worker is read from the row as a whole.
 func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWorkersRow, error) {
 	rows, err := q.db.Query(ctx, MonitorWorkers, bound)
 	if err != nil {
@@ -1392,11 +1171,10 @@ func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWor
 			&i.Role,
 			&i.Host,
 			&i.Status,
-			&i.LastHeartbeat,
+			&i.Heartbeat,
 			&i.Cordoned,
 			&i.CordonReason,
 			&i.Draining,
-			&i.Assigned,
 			&i.Created,
 			&i.Registered,
 			&i.Capacity,

@@ -12,9 +12,10 @@ import (
 
 const ViewLine = `-- name: ViewLine :many
 
-SELECT r.lane::smallint AS lane, q.queue_order, q.enqueued_at, e.id, e.parent, e.original_execution,
-       coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(p.action_ref, '')::text AS parent_ref,
-       coalesce(n.rule_ref, '')::text AS rule_ref, coalesce(i.login, '')::text AS login
+SELECT e.id, (CASE r.lane WHEN 1 THEN 'high' WHEN 0 THEN 'normal' ELSE 'low' END)::text AS lane, q.queue_order AS "order",
+       q.enqueued_at AS since, e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
+       coalesce('retry of ' || e.original_execution, 'rule ' || nullif(n.rule_ref, ''), 'by ' || nullif(i.login, ''),
+                CASE WHEN e.parent IS NOT NULL THEN 'workflow' END, 'request')::text AS source
 FROM (
     SELECT unnest($1::smallint[]) AS lane, unnest($2::bigint[]) AS head
 ) r
@@ -42,16 +43,14 @@ type ViewLineParams struct {
 }
 
 type ViewLineRow struct {
-	Lane              int16
-	QueueOrder        int64
-	EnqueuedAt        time.Time
-	ID                int64
-	Parent            *int64
-	OriginalExecution *int64
-	Task              string
-	ParentRef         string
-	RuleRef           string
-	Login             string
+	ID        int64
+	Lane      string
+	Order     int64
+	Since     time.Time
+	Parent    *int64
+	ParentRef string
+	Task      string
+	Source    string
 }
 
 // Fields of the pages of one queue and of one worker: waiting executions, running executions and their outcomes.
@@ -74,16 +73,14 @@ func (q *Queries) ViewLine(ctx context.Context, arg ViewLineParams) ([]ViewLineR
 	for rows.Next() {
 		var i ViewLineRow
 		if err := rows.Scan(
-			&i.Lane,
-			&i.QueueOrder,
-			&i.EnqueuedAt,
 			&i.ID,
+			&i.Lane,
+			&i.Order,
+			&i.Since,
 			&i.Parent,
-			&i.OriginalExecution,
-			&i.Task,
 			&i.ParentRef,
-			&i.RuleRef,
-			&i.Login,
+			&i.Task,
+			&i.Source,
 		); err != nil {
 			return nil, err
 		}
@@ -96,24 +93,19 @@ func (q *Queries) ViewLine(ctx context.Context, arg ViewLineParams) ([]ViewLineR
 }
 
 const ViewPublishedWorkerRuns = `-- name: ViewPublishedWorkerRuns :many
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, NULL::timestamptz AS admitted_at, e.updated,
-       ''::text AS queue_ref, ''::text AS group_key
+SELECT e.id, e.action_ref, e.status::text AS status, coalesce(e.started_at, e.updated) AS since
 FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.updated FROM execution x
     WHERE x.status = s.status AND x.worker = $1::bigint LIMIT $2::bigint) e
-ORDER BY coalesce(e.started_at, e.updated), e.id LIMIT $2::bigint
+ORDER BY since, e.id LIMIT $2::bigint
 `
 
 type ViewPublishedWorkerRunsRow struct {
-	ID         int64
-	ActionRef  string
-	Status     string
-	StartedAt  *time.Time
-	AdmittedAt *time.Time
-	Updated    time.Time
-	QueueRef   string
-	GroupKey   string
+	ID        int64
+	ActionRef string
+	Status    string
+	Since     time.Time
 }
 
 // ViewWorkerRuns from the published schema, which indexes the statuses.
@@ -130,11 +122,7 @@ func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bou
 			&i.ID,
 			&i.ActionRef,
 			&i.Status,
-			&i.StartedAt,
-			&i.AdmittedAt,
-			&i.Updated,
-			&i.QueueRef,
-			&i.GroupKey,
+			&i.Since,
 		); err != nil {
 			return nil, err
 		}
@@ -304,8 +292,8 @@ func (q *Queries) ViewWorkerRestarts(ctx context.Context, seconds float64) ([]Vi
 }
 
 const ViewWorkerRuns = `-- name: ViewWorkerRuns :many
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
-       coalesce(s.group_key, '')::text AS group_key
+SELECT e.id, e.action_ref, e.status::text AS status, coalesce(e.started_at, e.admitted_at, e.updated) AS since,
+       coalesce(concat_ws(' ', a.ref, nullif(s.group_key, '')), '')::text AS queue
 FROM (SELECT attune_handed_to($1::bigint) AS execution) c
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.admitted_at, x.updated FROM execution x
@@ -313,19 +301,16 @@ CROSS JOIN LATERAL (
 LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
 LEFT JOIN execution_admission_state s ON s.id = h.state_id
 LEFT JOIN action a ON a.id = s.action_id
-ORDER BY coalesce(e.started_at, e.admitted_at, e.updated), e.id
+ORDER BY since, e.id
 LIMIT $2::bigint
 `
 
 type ViewWorkerRunsRow struct {
-	ID         int64
-	ActionRef  string
-	Status     string
-	StartedAt  *time.Time
-	AdmittedAt *time.Time
-	Updated    time.Time
-	QueueRef   string
-	GroupKey   string
+	ID        int64
+	ActionRef string
+	Status    string
+	Since     time.Time
+	Queue     string
 }
 
 // The present executions of a worker, the oldest first.
@@ -342,11 +327,8 @@ func (q *Queries) ViewWorkerRuns(ctx context.Context, worker int64, bound int64)
 			&i.ID,
 			&i.ActionRef,
 			&i.Status,
-			&i.StartedAt,
-			&i.AdmittedAt,
-			&i.Updated,
-			&i.QueueRef,
-			&i.GroupKey,
+			&i.Since,
+			&i.Queue,
 		); err != nil {
 			return nil, err
 		}

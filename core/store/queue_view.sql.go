@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const ViewAction = `-- name: ViewAction :many
@@ -148,7 +148,7 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 }
 
 const ViewAges = `-- name: ViewAges :many
-SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
+SELECT r.lane::smallint AS lane, greatest(now() - w.enqueued_at, '0')::interval AS since
 FROM (
     SELECT unnest($1::smallint[]) AS lane, unnest($2::bigint[]) AS place
 ) r
@@ -166,8 +166,8 @@ type ViewAgesParams struct {
 }
 
 type ViewAgesRow struct {
-	Lane int16
-	Age  float64
+	Lane  int16
+	Since pgtype.Interval
 }
 
 // The waiting times of executions from positions of lanes on, up to the bound each.
@@ -185,7 +185,7 @@ func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]ViewAgesR
 	var items []ViewAgesRow
 	for rows.Next() {
 		var i ViewAgesRow
-		if err := rows.Scan(&i.Lane, &i.Age); err != nil {
+		if err := rows.Scan(&i.Lane, &i.Since); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -227,10 +227,9 @@ func (q *Queries) ViewAhead(ctx context.Context, arg ViewAheadParams) (int64, er
 }
 
 const ViewBusiest = `-- name: ViewBusiest :many
-SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
-       coalesce(least(coalesce(w.limit_override, p.threshold),
-                      CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
-                           THEN floor(w.adaptive_limit)::int END), -1)::bigint AS max_concurrent
+SELECT t.action_id, a.ref AS action_ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
+       least(coalesce(w.limit_override, p.threshold), CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
+             THEN floor(w.adaptive_limit)::int END)::int AS "limit"
 FROM (
     SELECT s.action_id, sum(s.queued_count)::bigint AS queued, sum(s.active_count)::bigint AS active,
            sum(s.total_enqueued)::bigint AS enqueued, sum(s.total_completed)::bigint AS completed,
@@ -248,20 +247,20 @@ ORDER BY t.queued DESC, t.active DESC, t.action_id
 `
 
 type ViewBusiestRow struct {
-	ActionID      int64
-	Ref           string
-	Queued        int64
-	Active        int64
-	Enqueued      int64
-	Completed     int64
-	Paused        bool
-	Blocked       int64
-	MaxConcurrent int64
+	ActionID  int64
+	ActionRef string
+	Queued    int64
+	Active    int64
+	Enqueued  int64
+	Completed int64
+	Paused    bool
+	Blocked   int64
+	Limit     int32
 }
 
 // The busiest actions, all their queues together. The limit is the one of each queue: an operator's
 // override of the action, or the newest concurrency policy, below which the one queue of an action
-// without groups may have been lowered; -1 without a limit.
+// without groups may have been lowered.
 func (q *Queries) ViewBusiest(ctx context.Context, bound int32) ([]ViewBusiestRow, error) {
 	rows, err := q.db.Query(ctx, ViewBusiest, bound)
 	if err != nil {
@@ -273,14 +272,14 @@ func (q *Queries) ViewBusiest(ctx context.Context, bound int32) ([]ViewBusiestRo
 		var i ViewBusiestRow
 		if err := rows.Scan(
 			&i.ActionID,
-			&i.Ref,
+			&i.ActionRef,
 			&i.Queued,
 			&i.Active,
 			&i.Enqueued,
 			&i.Completed,
 			&i.Paused,
 			&i.Blocked,
-			&i.MaxConcurrent,
+			&i.Limit,
 		); err != nil {
 			return nil, err
 		}
@@ -344,28 +343,24 @@ func (q *Queries) ViewHeads(ctx context.Context, ids []int64) ([]ViewHeadsRow, e
 }
 
 const ViewHolders = `-- name: ViewHolders :many
-SELECT e.id, e.action_ref, e.status, e.admitted_at, e.started_at, e.updated, e.worker,
-       w.name AS worker_name, coalesce(w.status::text, '')::text AS worker_status,
-       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat, w.cordoned, w.draining,
-       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name,
+       coalesce(w.status::text, '')::text AS worker_status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS heartbeat,
+       coalesce(w.cordoned, false)::bool AS cordoned, coalesce(w.draining, false)::bool AS draining, (to_jsonb(w) ->> 'suspect_since')::timestamptz AS suspect_since
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])
 `
 
 type ViewHoldersRow struct {
-	ID            int64
-	ActionRef     string
-	Status        lifecycle.Status
-	AdmittedAt    *time.Time
-	StartedAt     *time.Time
-	Updated       time.Time
-	Worker        *int64
-	WorkerName    *string
-	WorkerStatus  string
-	LastHeartbeat *time.Time
-	Cordoned      *bool
-	Draining      *bool
-	SuspectSince  time.Time
+	ID           int64
+	ActionRef    string
+	Status       string
+	WorkerID     *int64
+	WorkerName   string
+	WorkerStatus string
+	Heartbeat    *time.Time
+	Cordoned     bool
+	Draining     bool
+	SuspectSince time.Time
 }
 
 func (q *Queries) ViewHolders(ctx context.Context, ids []int64) ([]ViewHoldersRow, error) {
@@ -381,13 +376,10 @@ func (q *Queries) ViewHolders(ctx context.Context, ids []int64) ([]ViewHoldersRo
 			&i.ID,
 			&i.ActionRef,
 			&i.Status,
-			&i.AdmittedAt,
-			&i.StartedAt,
-			&i.Updated,
-			&i.Worker,
+			&i.WorkerID,
 			&i.WorkerName,
 			&i.WorkerStatus,
-			&i.LastHeartbeat,
+			&i.Heartbeat,
 			&i.Cordoned,
 			&i.Draining,
 			&i.SuspectSince,
@@ -584,8 +576,8 @@ func (q *Queries) ViewQueueIDs(ctx context.Context, arg ViewQueueIDsParams) ([]i
 }
 
 const ViewQueueStats = `-- name: ViewQueueStats :many
-SELECT q.action_id, a.ref AS action_ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at,
-       q.total_enqueued, q.total_completed, q.last_updated
+SELECT q.action_id, a.ref AS action_ref, q.queue_length, q.active_count, nullif(q.max_concurrent, 2147483647) AS max_concurrent,
+       q.oldest_enqueued_at, q.total_enqueued, q.total_completed, q.last_updated
 FROM queue_stats q JOIN action a ON a.id = q.action_id
 WHERE q.action_id = $1::bigint
 `
@@ -595,7 +587,7 @@ type ViewQueueStatsRow struct {
 	ActionRef        string
 	QueueLength      int32
 	ActiveCount      int32
-	MaxConcurrent    int32
+	MaxConcurrent    bool
 	OldestEnqueuedAt *time.Time
 	TotalEnqueued    int64
 	TotalCompleted   int64
@@ -633,16 +625,22 @@ func (q *Queries) ViewQueueStats(ctx context.Context, actionID int64) ([]ViewQue
 }
 
 const ViewQueues = `-- name: ViewQueues :many
-SELECT s.id, s.action_id, a.ref, a.pack AS pack_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
-       s.max_concurrent, s.unlimited, s.limit_override, s.adaptive_limit, s.max_queued, s.queue_timeout_seconds,
-       s.paused, s.pause_reason, s.paused_by, s.paused_at, s.resumed_at, s.total_enqueued, s.total_completed,
-       s.head_high, s.head_order, s.head_low, s.next_queue_order,
-       b.state_id AS blocked, b.reason AS blocked_reason, b.since AS blocked_since, b.until AS blocked_until, b.scope_id,
-       coalesce(n.id, 0)::bigint AS policy_id, coalesce(n.ref, '')::text AS policy_ref, coalesce(n.threshold, 0)::int AS policy_limit
+SELECT s.id, s.action_id, a.ref AS action_ref, a.pack AS pack_id, coalesce(s.group_key, '')::text AS "group",
+       s.active_count AS active, s.queued_count AS queued, s.queued_high, s.queued_low,
+       CASE WHEN NOT s.unlimited THEN s.max_concurrent END AS "limit", CASE WHEN s.max_queued > 0 THEN s.max_queued END AS max_queued,
+       make_interval(secs => greatest(coalesce(s.queue_timeout_seconds, 0), 0)) AS queue_timeout,
+       s.paused, coalesce(s.pause_reason, '')::text AS pause_reason, coalesce(s.paused_by, '')::text AS paused_by, s.paused_at, s.resumed_at,
+       s.total_enqueued AS enqueued, s.total_completed AS completed, s.head_high, s.head_order, s.head_low, s.next_queue_order,
+       (CASE WHEN b.state_id IS NOT NULL THEN coalesce(nullif(b.reason, ''), 'waiting for a worker') ELSE '' END)::text AS blocked,
+       b.since AS blocked_since, b.until AS blocked_until, b.scope_id AS blocked_scope,
+       coalesce(n.ref, '')::text AS policy, n.threshold,
+       (CASE WHEN s.unlimited THEN 'none'
+             WHEN s.adaptive_limit > 0 AND s.max_concurrent < coalesce(s.limit_override, n.threshold, 0) THEN 'adaptive'
+             WHEN s.limit_override IS NOT NULL THEN 'override' ELSE 'policy' END)::text AS kind
 FROM execution_admission_state s
 JOIN action a ON a.id = s.action_id
 LEFT JOIN admission_blocked b ON b.state_id = s.id
-LEFT JOIN (SELECT DISTINCT ON (p.action) p.action, p.id, p.ref, p.threshold FROM policy p
+LEFT JOIN (SELECT DISTINCT ON (p.action) p.action, p.ref, p.threshold FROM policy p
            WHERE p.kind = 'concurrency' AND p.action IS NOT NULL
            ORDER BY p.action, p.created DESC, p.id DESC) n ON n.action = s.action_id
 WHERE s.id = ANY ($1::bigint[])
@@ -650,40 +648,36 @@ ORDER BY s.queued_count DESC, s.active_count DESC, s.id
 `
 
 type ViewQueuesRow struct {
-	ID                  int64
-	ActionID            int64
-	Ref                 string
-	PackID              int64
-	GroupKey            *string
-	ActiveCount         int32
-	QueuedCount         int32
-	QueuedHigh          int32
-	QueuedLow           int32
-	MaxConcurrent       int32
-	Unlimited           bool
-	LimitOverride       *int32
-	AdaptiveLimit       *float64
-	MaxQueued           *int32
-	QueueTimeoutSeconds *int32
-	Paused              bool
-	PauseReason         *string
-	PausedBy            *string
-	PausedAt            *time.Time
-	ResumedAt           *time.Time
-	TotalEnqueued       int64
-	TotalCompleted      int64
-	HeadHigh            int64
-	HeadOrder           int64
-	HeadLow             int64
-	NextQueueOrder      int64
-	Blocked             *int64
-	BlockedReason       *string
-	BlockedSince        *time.Time
-	BlockedUntil        *time.Time
-	ScopeID             *int64
-	PolicyID            int64
-	PolicyRef           string
-	PolicyLimit         int32
+	ID             int64
+	ActionID       int64
+	ActionRef      string
+	PackID         int64
+	Group          string
+	Active         int32
+	Queued         int32
+	QueuedHigh     int32
+	QueuedLow      int32
+	Limit          interface{}
+	MaxQueued      interface{}
+	QueueTimeout   pgtype.Interval
+	Paused         bool
+	PauseReason    string
+	PausedBy       string
+	PausedAt       *time.Time
+	ResumedAt      *time.Time
+	Enqueued       int64
+	Completed      int64
+	HeadHigh       int64
+	HeadOrder      int64
+	HeadLow        int64
+	NextQueueOrder int64
+	Blocked        string
+	BlockedSince   *time.Time
+	BlockedUntil   *time.Time
+	BlockedScope   *int64
+	Policy         string
+	Threshold      int32
+	Kind           string
 }
 
 // Queues with the newest concurrency policy of their action.
@@ -699,38 +693,34 @@ func (q *Queries) ViewQueues(ctx context.Context, ids []int64) ([]ViewQueuesRow,
 		if err := rows.Scan(
 			&i.ID,
 			&i.ActionID,
-			&i.Ref,
+			&i.ActionRef,
 			&i.PackID,
-			&i.GroupKey,
-			&i.ActiveCount,
-			&i.QueuedCount,
+			&i.Group,
+			&i.Active,
+			&i.Queued,
 			&i.QueuedHigh,
 			&i.QueuedLow,
-			&i.MaxConcurrent,
-			&i.Unlimited,
-			&i.LimitOverride,
-			&i.AdaptiveLimit,
+			&i.Limit,
 			&i.MaxQueued,
-			&i.QueueTimeoutSeconds,
+			&i.QueueTimeout,
 			&i.Paused,
 			&i.PauseReason,
 			&i.PausedBy,
 			&i.PausedAt,
 			&i.ResumedAt,
-			&i.TotalEnqueued,
-			&i.TotalCompleted,
+			&i.Enqueued,
+			&i.Completed,
 			&i.HeadHigh,
 			&i.HeadOrder,
 			&i.HeadLow,
 			&i.NextQueueOrder,
 			&i.Blocked,
-			&i.BlockedReason,
 			&i.BlockedSince,
 			&i.BlockedUntil,
-			&i.ScopeID,
-			&i.PolicyID,
-			&i.PolicyRef,
-			&i.PolicyLimit,
+			&i.BlockedScope,
+			&i.Policy,
+			&i.Threshold,
+			&i.Kind,
 		); err != nil {
 			return nil, err
 		}
@@ -763,7 +753,7 @@ func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (ViewReplic
 }
 
 const ViewSample = `-- name: ViewSample :many
-SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
+SELECT c.id, c.created, c.admitted_at AS at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
 FROM (SELECT unnest($1::bigint[]) AS below) r
 CROSS JOIN LATERAL (
     SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at,
@@ -786,7 +776,7 @@ type ViewSampleParams struct {
 type ViewSampleRow struct {
 	ID         int64
 	Created    time.Time
-	AdmittedAt *time.Time
+	At         *time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time
 	HeldState  int64
@@ -813,7 +803,7 @@ func (q *Queries) ViewSample(ctx context.Context, arg ViewSampleParams) ([]ViewS
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,
-			&i.AdmittedAt,
+			&i.At,
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.HeldState,
@@ -895,32 +885,32 @@ func (q *Queries) ViewScopeIDs(ctx context.Context, pattern string, bound int64)
 }
 
 const ViewScopes = `-- name: ViewScopes :many
-SELECT c.id, c.kind, c.scope_key, c.max_concurrent, c.active_count, c.policy AS policy_id, c.policy_ref, c.window_seconds, c.burst,
-       c.next_at, c.period_start, c.used, c.updated,
+SELECT c.id, c.kind, c.scope_key, c.max_concurrent AS "limit", c.active_count AS active, c.policy AS policy_id, c.policy_ref,
+       make_interval(secs => coalesce(c.window_seconds, 0)) AS "window", coalesce(c.burst, 0)::int AS burst,
+       c.next_at, c.period_start, c.used AS starts,
        coalesce((SELECT k.ref FROM pack k WHERE k.id = CASE WHEN c.kind = 'pack' AND c.scope_key ~ '^[0-9]{1,18}( |$)'
                  THEN split_part(c.scope_key, ' ', 1)::bigint END), '')::text AS pack_ref,
-       (SELECT count(*) FROM (SELECT 1 FROM admission_blocked b WHERE b.scope_id = c.id LIMIT 1000) k)::bigint AS blocking
+       (SELECT count(*) FROM (SELECT 1 FROM admission_blocked b WHERE b.scope_id = c.id LIMIT 1000) k)::bigint AS blocked
 FROM admission_scope c
 WHERE c.id = ANY ($1::bigint[])
 ORDER BY c.kind, c.scope_key
 `
 
 type ViewScopesRow struct {
-	ID            int64
-	Kind          string
-	ScopeKey      string
-	MaxConcurrent int32
-	ActiveCount   int32
-	PolicyID      *int64
-	PolicyRef     string
-	WindowSeconds *int32
-	Burst         *int32
-	NextAt        *time.Time
-	PeriodStart   *time.Time
-	Used          int32
-	Updated       time.Time
-	PackRef       string
-	Blocking      int64
+	ID          int64
+	Kind        string
+	ScopeKey    string
+	Limit       int32
+	Active      int32
+	PolicyID    *int64
+	PolicyRef   string
+	Window      pgtype.Interval
+	Burst       int32
+	NextAt      *time.Time
+	PeriodStart *time.Time
+	Starts      int32
+	PackRef     string
+	Blocked     int64
 }
 
 // Shared limits with their policy, and the queues that they block.
@@ -937,18 +927,17 @@ func (q *Queries) ViewScopes(ctx context.Context, ids []int64) ([]ViewScopesRow,
 			&i.ID,
 			&i.Kind,
 			&i.ScopeKey,
-			&i.MaxConcurrent,
-			&i.ActiveCount,
+			&i.Limit,
+			&i.Active,
 			&i.PolicyID,
 			&i.PolicyRef,
-			&i.WindowSeconds,
+			&i.Window,
 			&i.Burst,
 			&i.NextAt,
 			&i.PeriodStart,
-			&i.Used,
-			&i.Updated,
+			&i.Starts,
 			&i.PackRef,
-			&i.Blocking,
+			&i.Blocked,
 		); err != nil {
 			return nil, err
 		}
@@ -961,34 +950,28 @@ func (q *Queries) ViewScopes(ctx context.Context, ids []int64) ([]ViewScopesRow,
 }
 
 const ViewScopesByKey = `-- name: ViewScopesByKey :many
-SELECT sc.id, sc.kind, sc.scope_key
+SELECT sc.id
 FROM (
     SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT c.id, c.kind, c.scope_key FROM admission_scope c WHERE c.kind = r.kind AND c.scope_key = r.scope_key OFFSET 0
+    SELECT c.id FROM admission_scope c WHERE c.kind = r.kind AND c.scope_key = r.scope_key OFFSET 0
 ) sc
 `
 
-type ViewScopesByKeyRow struct {
-	ID       int64
-	Kind     string
-	ScopeKey string
-}
-
-func (q *Queries) ViewScopesByKey(ctx context.Context, kinds []string, keys []string) ([]ViewScopesByKeyRow, error) {
+func (q *Queries) ViewScopesByKey(ctx context.Context, kinds []string, keys []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ViewScopesByKey, kinds, keys)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ViewScopesByKeyRow
+	var items []int64
 	for rows.Next() {
-		var i ViewScopesByKeyRow
-		if err := rows.Scan(&i.ID, &i.Kind, &i.ScopeKey); err != nil {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -26,6 +28,16 @@ type Tx struct {
 	*Queries
 	hooks []func()
 	ends  []func(committed bool)
+}
+
+// Rows runs a query of the folder queries and reads its rows into structures, whose fields are named as the columns. A
+// column without a field is an error; a field without a column stays empty.
+func Rows[T any](ctx context.Context, tx *Tx, sql string, args ...any) ([]T, error) {
+	rows, err := tx.session.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByNameLax[T])
 }
 
 // AfterCommit registers a function to run once after the commit. It does not run after a rollback,

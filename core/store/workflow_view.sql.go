@@ -56,15 +56,15 @@ func (q *Queries) ViewFalseConditions(ctx context.Context, execution int64, page
 const ViewWorkflow = `-- name: ViewWorkflow :one
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
-       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
+       coalesce(w.current_tasks, '{}')::text[] AS current, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
        coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks,
-       w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition_ref,
-       coalesce(CASE WHEN pg_column_size(w.variables) <= $1::int THEN w.variables::text END, '')::text AS variables,
+       w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition,
+       CASE WHEN pg_column_size(w.variables) <= $1::int THEN w.variables END AS variables,
        coalesce(CASE WHEN pg_column_size(w.variables) > $1::int THEN octet_length(w.variables::text) END, 0)::bigint AS variables_bytes,
        coalesce(w.error_message, '')::text AS error, e.parent, e.created, e.started_at, e.finished_at,
-       coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within,
+       coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within_execution,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS within_task,
-       coalesce((SELECT s.definition FROM workflow_source s WHERE s.id = w.source), 'null'::jsonb)::jsonb AS definition
+       coalesce((SELECT s.definition FROM workflow_source s WHERE s.id = w.source), 'null'::jsonb)::jsonb AS source
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution
 LEFT JOIN workflow_definition d ON d.id = w.workflow_def
@@ -72,33 +72,33 @@ WHERE w.execution = $2::bigint
 `
 
 type ViewWorkflowRow struct {
-	ID             int64
-	Execution      int64
-	ActionRef      string
-	Status         string
-	Paused         bool
-	PauseReason    string
-	PausedAbove    int64
-	CurrentTasks   []string
-	CompletedTasks []string
-	FailedTasks    []string
-	SkippedTasks   []string
-	TaskGraph      []byte
-	State          []byte
-	Version        int64
-	Deadline       *time.Time
-	Open           bool
-	DefinitionRef  string
-	Variables      string
-	VariablesBytes int64
-	Error          string
-	Parent         *int64
-	Created        time.Time
-	StartedAt      *time.Time
-	FinishedAt     *time.Time
-	Within         int64
-	WithinTask     string
-	Definition     []byte
+	ID              int64
+	Execution       int64
+	ActionRef       string
+	Status          string
+	Paused          bool
+	PauseReason     string
+	PausedAbove     int64
+	Current         []string
+	CompletedTasks  []string
+	FailedTasks     []string
+	SkippedTasks    []string
+	TaskGraph       []byte
+	State           []byte
+	Version         int64
+	Deadline        *time.Time
+	Open            bool
+	Definition      string
+	Variables       interface{}
+	VariablesBytes  int64
+	Error           string
+	Parent          *int64
+	Created         time.Time
+	StartedAt       *time.Time
+	FinishedAt      *time.Time
+	WithinExecution int64
+	WithinTask      string
+	Source          []byte
 }
 
 // One workflow, with the states of its tasks.
@@ -113,7 +113,7 @@ func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64)
 		&i.Paused,
 		&i.PauseReason,
 		&i.PausedAbove,
-		&i.CurrentTasks,
+		&i.Current,
 		&i.CompletedTasks,
 		&i.FailedTasks,
 		&i.SkippedTasks,
@@ -122,7 +122,7 @@ func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64)
 		&i.Version,
 		&i.Deadline,
 		&i.Open,
-		&i.DefinitionRef,
+		&i.Definition,
 		&i.Variables,
 		&i.VariablesBytes,
 		&i.Error,
@@ -130,21 +130,21 @@ func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64)
 		&i.Created,
 		&i.StartedAt,
 		&i.FinishedAt,
-		&i.Within,
+		&i.WithinExecution,
 		&i.WithinTask,
-		&i.Definition,
+		&i.Source,
 	)
 	return i, err
 }
 
 const ViewWorkflowChildren = `-- name: ViewWorkflowChildren :many
-SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
-       x.due, x.asked, x.error, x.action_ref, x.drawn,
+SELECT x.task_name, x.task_index AS index, x.execution, x.status, x.retry_count + 1 AS attempt, x.worker AS worker_id, x.worker_name, x.created,
+       x.started_at, x.finished_at, x.due, x.inquiry, x.error, x.action_ref, x.drawn,
        EXISTS (SELECT FROM workflow_execution n WHERE n.execution = x.execution)::bool AS nested
 FROM (
-    SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
+    SELECT d.task_name, d.task_index, e.id AS execution, e.status::text AS status, e.retry_count,
            e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
-           coalesce(q.id, 0)::bigint AS asked, e.action_ref, d.settled AS drawn,
+           coalesce(q.id, 0)::bigint AS inquiry, e.action_ref, d.settled AS drawn,
            coalesce(f.reason, CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
                  THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
            row_number() OVER (PARTITION BY d.task_name
@@ -172,17 +172,17 @@ type ViewWorkflowChildrenParams struct {
 
 type ViewWorkflowChildrenRow struct {
 	TaskName   string
-	TaskIndex  int32
+	Index      *int32
 	Execution  int64
 	Status     string
-	RetryCount int32
-	Worker     *int64
+	Attempt    int32
+	WorkerID   *int64
 	WorkerName string
 	Created    time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time
 	Due        *time.Time
-	Asked      int64
+	Inquiry    int64
 	Error      string
 	ActionRef  string
 	Drawn      bool
@@ -190,7 +190,7 @@ type ViewWorkflowChildrenRow struct {
 }
 
 // The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
-// order of their items. due is when a waiting retry is due; asked is the inquiry that a child
+// order of their items. due is when a waiting retry is due; inquiry is the one that a child
 // waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
 // workflow has advanced. A single task shows more children than several. For a completed child, the
 // error is an inquiry that could not be opened.
@@ -211,17 +211,17 @@ func (q *Queries) ViewWorkflowChildren(ctx context.Context, arg ViewWorkflowChil
 		var i ViewWorkflowChildrenRow
 		if err := rows.Scan(
 			&i.TaskName,
-			&i.TaskIndex,
+			&i.Index,
 			&i.Execution,
 			&i.Status,
-			&i.RetryCount,
-			&i.Worker,
+			&i.Attempt,
+			&i.WorkerID,
 			&i.WorkerName,
 			&i.Created,
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.Due,
-			&i.Asked,
+			&i.Inquiry,
 			&i.Error,
 			&i.ActionRef,
 			&i.Drawn,
@@ -330,6 +330,7 @@ func (q *Queries) ViewWorkflowOf(ctx context.Context, execution int64) (ViewWork
 }
 
 const ViewWorkflowPage = `-- name: ViewWorkflowPage :many
+
 WITH looked AS (
     SELECT w.id, w.execution, w.open, w.paused, w.pause_reason, w.current_tasks, w.completed_tasks, w.failed_tasks,
            w.skipped_tasks, w.task_graph, w.error_message
@@ -356,10 +357,10 @@ WITH looked AS (
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
-       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
+       coalesce(w.current_tasks, '{}')::text[] AS current, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
        coalesce(cardinality(w.failed_tasks), 0)::int AS failed, coalesce(cardinality(w.skipped_tasks), 0)::int AS skipped,
        coalesce((SELECT sum(1 + CASE WHEN jsonb_typeof(n.value -> 'sub_tasks') = 'array' THEN jsonb_array_length(n.value -> 'sub_tasks') ELSE 0 END)
-                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END) n), 0)::int AS tasks,
+                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END) n), 0)::int AS total,
        left(coalesce(w.error_message, ''), 300)::text AS error, e.parent, e.created, e.started_at, e.finished_at
 FROM looked w
 JOIN execution e ON e.id = w.execution
@@ -416,25 +417,26 @@ type ViewWorkflowPageParams struct {
 }
 
 type ViewWorkflowPageRow struct {
-	ID           int64
-	Execution    int64
-	ActionRef    string
-	Status       string
-	Paused       bool
-	PauseReason  string
-	PausedAbove  int64
-	CurrentTasks []string
-	Completed    int32
-	Failed       int32
-	Skipped      int32
-	Tasks        int32
-	Error        string
-	Parent       *int64
-	Created      time.Time
-	StartedAt    *time.Time
-	FinishedAt   *time.Time
+	ID          int64
+	Execution   int64
+	ActionRef   string
+	Status      string
+	Paused      bool
+	PauseReason string
+	PausedAbove int64
+	Current     []string
+	Completed   int32
+	Failed      int32
+	Skipped     int32
+	Total       int32
+	Error       string
+	Parent      *int64
+	Created     time.Time
+	StartedAt   *time.Time
+	FinishedAt  *time.Time
 }
 
+// Workflows, for users, who name a workflow by its execution.
 // A page of workflows, the newest first, from at most scan rows, or of the given ids. A task is one
 // that is under way or has failed. Few workflows are open, however many there have been.
 func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPageParams) ([]ViewWorkflowPageRow, error) {
@@ -477,11 +479,11 @@ func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPagePara
 			&i.Paused,
 			&i.PauseReason,
 			&i.PausedAbove,
-			&i.CurrentTasks,
+			&i.Current,
 			&i.Completed,
 			&i.Failed,
 			&i.Skipped,
-			&i.Tasks,
+			&i.Total,
 			&i.Error,
 			&i.Parent,
 			&i.Created,
@@ -498,20 +500,6 @@ func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPagePara
 	return items, nil
 }
 
-const ViewWorkflowTables = `-- name: ViewWorkflowTables :one
-
-SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded
-`
-
-// Workflows, for users, who name a workflow by its execution.
-// Whether the schema records the progress of workflows.
-func (q *Queries) ViewWorkflowTables(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, ViewWorkflowTables)
-	var recorded bool
-	err := row.Scan(&recorded)
-	return recorded, err
-}
-
 const ViewWorkflowTasks = `-- name: ViewWorkflowTasks :many
 WITH child AS (
     SELECT d.task_name, d.execution_id FROM workflow_task_dispatch d
@@ -525,8 +513,7 @@ SELECT c.task_name, count(*)::int AS children,
        count(*) FILTER (WHERE e.status IN ('running', 'canceling'))::int AS running,
        count(*) FILTER (WHERE e.status IN ('requested', 'scheduling', 'scheduled'))::int AS waiting,
        coalesce(max(e.retry_count), 0)::int AS repeated,
-       coalesce(min(e.created), 'epoch')::timestamptz AS created, coalesce(min(e.started_at), 'epoch')::timestamptz AS started,
-       coalesce(CASE WHEN bool_and(e.finished_at IS NOT NULL) THEN max(e.finished_at) END, 'epoch')::timestamptz AS finished
+       min(e.started_at)::timestamptz AS started, (CASE WHEN bool_and(e.finished_at IS NOT NULL) THEN max(e.finished_at) END)::timestamptz AS finished
 FROM child c
 JOIN execution e ON e.id = c.execution_id
 GROUP BY c.task_name
@@ -541,7 +528,6 @@ type ViewWorkflowTasksRow struct {
 	Running   int32
 	Waiting   int32
 	Repeated  int32
-	Created   time.Time
 	Started   time.Time
 	Finished  time.Time
 }
@@ -566,7 +552,6 @@ func (q *Queries) ViewWorkflowTasks(ctx context.Context, workflow int64, scan in
 			&i.Running,
 			&i.Waiting,
 			&i.Repeated,
-			&i.Created,
 			&i.Started,
 			&i.Finished,
 		); err != nil {

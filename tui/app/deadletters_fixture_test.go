@@ -20,9 +20,11 @@ func (f *fakeSource) DeadLetter(ctx context.Context, id int64) (*monitor.LedgerD
 		}
 		d := &monitor.LedgerDetail{
 			Reading: monitor.Reading{At: f.overview.At}, LedgerEntry: l,
-			Headers: []byte(`{"x-attune-reason": "poison"}`),
-			Body:    monitor.DeadLetterBody{Format: "json", JSON: []byte(dispatchBody(884301))},
-			XDeath:  []byte(`[{"queue": "worker.7.executions", "exchange": "attune.executions", "reason": "expired", "count": 1, "time": "2026-11-21T01:56:59Z", "routing-keys": ["execution.dispatch.worker.7"]}]`),
+			Body: monitor.DeadLetterBody{Format: "json", JSON: []byte(dispatchBody(884301))},
+			DeadLetterDocuments: monitor.DeadLetterDocuments{
+				Headers: []byte(`{"x-attune-reason": "poison"}`),
+				XDeath:  []byte(`[{"queue": "worker.7.executions", "exchange": "attune.executions", "reason": "expired", "count": 1, "time": "2026-11-21T01:56:59Z", "routing-keys": ["execution.dispatch.worker.7"]}]`),
+			},
 		}
 		d.LedgerEntry.Size, d.MessageID = 412, "7f3a2c10-0d5e-4f0b-8a77-91d3f7cec91e"
 		if l.Execution != nil {

@@ -80,14 +80,16 @@ WITH m AS MATERIALIZED (
 SELECT extract(epoch FROM date_trunc('minute', clock_timestamp()) + interval '1 minute' - clock_timestamp())::float8 AS rest;
 
 -- name: PastMinutes :many
--- The counted minutes of the last hour and some before, the oldest first. seen is false without an engine at the end.
-SELECT m.minute,
-       sum(m.completed + m.failed + m.timeout + m.cancelled + m.abandoned)::bigint AS done,
-       sum(m.failed + m.timeout + m.abandoned)::bigint AS failed, sum(m.queued)::bigint AS queued,
-       sum(m.running)::bigint AS running, bool_or(m.queues IS NOT NULL)::bool AS seen
-FROM activity_minute m
-WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now())
-GROUP BY m.minute HAVING bool_or(m.action_ref = '') ORDER BY m.minute;
+-- The ends of the last sixty minutes that are settled, the oldest first, with what was counted. uncounted and unseen say
+-- that no engine has counted the minute, or that none ran at its end.
+SELECT t.at::timestamptz AS at, coalesce(sum(m.completed + m.failed + m.timeout + m.cancelled + m.abandoned), 0)::float8 AS done,
+       coalesce(sum(m.failed + m.timeout + m.abandoned), 0)::float8 AS failed, coalesce(sum(m.queued), 0)::float8 AS queued,
+       coalesce(sum(m.running), 0)::float8 AS running, (bool_or(m.action_ref = '') IS NOT TRUE)::bool AS uncounted,
+       (bool_or(m.queues IS NOT NULL) IS NOT TRUE)::bool AS unseen
+FROM (SELECT date_trunc('minute', now() - make_interval(secs => sqlc.arg(settled)::float8)) - make_interval(mins => g.ago) AS at
+      FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN activity_minute m ON m.minute = t.at - interval '1 minute' AND m.minute >= now() - interval '62 minutes'
+GROUP BY t.at ORDER BY t.at;
 
 -- name: PastWaiting :many
 -- The change in the number of open dead letters in each full minute, by minutes before the running one; 62 stands for all
@@ -111,25 +113,30 @@ WHERE c.ago > 0
 GROUP BY 1;
 
 -- name: PastQueues :many
--- The given queues at the end of each minute of the last hour in which they were recorded.
-SELECT m.minute, q.id::bigint AS id, coalesce((m.queues -> q.id::text ->> 0)::bigint, 0)::bigint AS queued,
-       coalesce((m.queues -> q.id::text ->> 1)::float8, 0)::float8 AS waited
-FROM activity_minute m CROSS JOIN unnest(sqlc.arg(ids)::bigint[]) AS q (id)
-WHERE m.minute >= now() - interval '62 minutes' AND m.minute < date_trunc('minute', now()) AND m.action_ref = ''
-  AND (m.queues ? q.id::text OR NOT m.queues ? 'more')
-ORDER BY q.id, m.minute;
+-- The given queues at the same ends of minutes. unseen says that the queue was not recorded.
+SELECT q.id::bigint AS id, t.at::timestamptz AS at, coalesce((m.queues -> q.id::text ->> 0)::float8, 0)::float8 AS depth,
+       make_interval(secs => coalesce((m.queues -> q.id::text ->> 1)::float8, 0)) AS head, (m.minute IS NULL)::bool AS unseen
+FROM unnest(sqlc.arg(ids)::bigint[]) WITH ORDINALITY AS q (id, n)
+CROSS JOIN (SELECT date_trunc('minute', now() - make_interval(secs => sqlc.arg(settled)::float8)) - make_interval(mins => g.ago) AS at
+            FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN activity_minute m ON m.minute = t.at - interval '1 minute' AND m.minute >= now() - interval '62 minutes' AND m.action_ref = ''
+                           AND (m.queues ? q.id::text OR NOT m.queues ? 'more')
+ORDER BY q.n, t.at;
 
 -- name: PastWorkers :many
--- The workers that had slots or ended executions in the last hour, in each minute whose end an engine saw.
+-- The workers that had slots or ended executions, at the same ends of minutes. unseen says that no engine ran then.
 WITH m AS MATERIALIZED (
     SELECT a.minute, a.slots, coalesce(a.ended, '{}') AS ended FROM activity_minute a
     WHERE a.minute >= now() - interval '62 minutes' AND a.minute < date_trunc('minute', now())
       AND a.action_ref = '' AND a.queues IS NOT NULL
 ), w AS (SELECT DISTINCT jsonb_object_keys(n.slots || n.ended) AS id FROM m n)
-SELECT m.minute, w.id::bigint AS worker, coalesce((m.slots ->> w.id)::bigint, 0)::bigint AS slots,
-       coalesce((m.ended ->> w.id)::bigint, 0)::bigint AS ended
-FROM m CROSS JOIN w
-ORDER BY w.id::bigint, m.minute;
+SELECT w.id::bigint AS id, t.at::timestamptz AS at, coalesce((m.slots ->> w.id)::float8, 0)::float8 AS slots,
+       coalesce((m.ended ->> w.id)::float8, 0)::float8 AS ended, (m.minute IS NULL)::bool AS unseen
+FROM w
+CROSS JOIN (SELECT date_trunc('minute', now() - make_interval(secs => sqlc.arg(settled)::float8)) - make_interval(mins => g.ago) AS at
+            FROM generate_series(0, 59) AS g (ago)) t
+LEFT JOIN m ON m.minute = t.at - interval '1 minute'
+ORDER BY 1, 2;
 
 -- name: RecentEnds :one
 -- The ends of the last minutes by status. failed_in_minute is the larger number of bad ends of the running minute and

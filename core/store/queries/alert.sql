@@ -1,10 +1,6 @@
 -- Measures of alert rules, and the alerts themselves. Every measure is a bounded read through an
 -- index. Only alerts are written; nothing is locked.
 
--- name: AlertSchema :one
--- Whether the schema has the tables that alerts need, and the tables of alerts themselves.
-SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts;
-
 -- name: AlertLive :one
 -- Of the oldest and the newest unfinished executions: how many have been scheduled for longer than
 -- they may, and since when the oldest scheduled one is.
@@ -32,21 +28,15 @@ FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
 WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome NOT IN ('moved', 'timeout')
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100;
 
--- name: AlertDeadLetters :one
--- Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
--- bound.
-SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
-       (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT sqlc.arg(bound)::bigint) b)::bigint AS recent;
-
 -- name: AlertWorkers :many
--- Workers that are present, or were until the engine marked them inactive within a day. silence is
--- negative without any heartbeat.
-SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text NOT IN ('inactive', 'error'))::bool AS active, w.cordoned, w.draining,
-       coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
+-- Workers that are present, or were until the engine marked them inactive within a day. Without any
+-- heartbeat silence counts from the registration.
+SELECT w.id, w.name, (w.worker_role::text = 'sensor')::bool AS sensor, (w.status::text NOT IN ('inactive', 'error'))::bool AS active,
+       (w.cordoned OR w.draining)::bool AS kept, (now() - w.suspect_since)::interval AS suspect, coalesce(w.suspect_reason, '') AS suspect_why,
+       (now() - coalesce(w.heartbeat_seen, w.created))::interval AS silence, (w.heartbeat_seen IS NULL)::bool AS never,
        coalesce(l.assigned, 0)::bigint AS assigned,
        (w.status::text = 'inactive' AND coalesce(w.deactivated_at > now() - interval '5 minutes', false))::bool AS vanished,
-       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason, coalesce(p.ready, -1)::bigint AS ready
+       coalesce(p.health, '')::text AS health, coalesce(p.ready, -1)::bigint AS ready
 FROM worker w
 LEFT JOIN worker_load l ON l.worker = w.id
 LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => sqlc.arg(probed_within)::float8)
@@ -150,14 +140,14 @@ WHERE a.cleared IS NULL AND a.fired IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2 LIMI
 
 -- name: ListAlerts :many
 -- Open alerts, the worst and oldest first.
-SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen FROM alert a
+SELECT a.*, (CASE WHEN a.fired IS NULL THEN 'pending' ELSE 'firing' END)::text AS state FROM alert a
 WHERE a.cleared IS NULL
 ORDER BY (a.fired IS NULL), CASE a.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, a.since, a.id
 LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ListPastAlerts :many
 -- Cleared alerts, among the newest.
-SELECT r.id, r.rule, r.target, r.severity, r.summary, r.hint, r.value, r.since, r.fired, r.cleared, r.seen
+SELECT r.*, 'cleared'::text AS state
 FROM (SELECT a.* FROM alert a ORDER BY a.since DESC LIMIT 2000) r
 WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
 ORDER BY r.cleared DESC, r.id DESC LIMIT sqlc.arg(bound)::bigint;

@@ -2,10 +2,6 @@
 -- their retries, because the first may have been deleted. Retries of other programs have no
 -- chain.
 
--- name: ViewAttemptTables :one
--- Whether the schema records retries.
-SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded;
-
 -- name: ViewAttempts :many
 -- All attempts of the execution's chain, the last first. A chain longer than the page is cut at its
 -- beginning.
@@ -21,19 +17,12 @@ WITH RECURSIVE chain (id) AS (
         UNION ALL SELECT r.failed FROM execution_retry r WHERE r.execution = c.id
     ) x
 )
-SELECT e.id, e.status, e.retry_count, coalesce(r.reason, e.retry_reason, '')::text AS reason,
-       coalesce(r.requested_by, '')::text AS requested_by, coalesce(r.failed, 0)::bigint AS repeats,
-       coalesce(r.waiting AND e.status = 'requested', false)::bool AS waiting, r.due,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at,
-       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+SELECT e.id, e.retry_count + 1 AS number, coalesce(r.reason, e.retry_reason, '')::text AS reason,
+       coalesce(r.requested_by, '')::text AS requested_by, r.failed AS repeats,
+       CASE WHEN r.waiting AND e.status = 'requested' THEN r.due END AS due
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
 LEFT JOIN execution_retry r ON r.execution = ANY (ARRAY[e.id])
-LEFT JOIN worker w ON w.id = e.worker
 ORDER BY e.retry_count DESC, e.id DESC
 LIMIT sqlc.arg(page)::int;
 
@@ -46,17 +35,9 @@ WITH first AS (
     UNION
     SELECT e.id FROM first f JOIN execution e ON e.original_execution = f.id
 )
-SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reason,
-       ''::text AS requested_by, 0::bigint AS repeats, false::bool AS waiting, NULL::timestamptz AS due,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, NULL::timestamptz AS finished_at,
-       coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
-             THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
-                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+SELECT e.id, e.retry_count + 1 AS number, coalesce(e.retry_reason, '')::text AS reason
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
-LEFT JOIN worker w ON w.id = e.worker
 ORDER BY e.retry_count DESC, e.id DESC
 LIMIT sqlc.arg(page)::int;
 

@@ -27,11 +27,11 @@ SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::b
 SELECT p.id, p.at, p.actor, p.source, p.action, p.target_type, p.target_id, p.target, p.reason, p.outcome, p.error, p.request,
        p.request_bytes
 FROM (
-    SELECT d.*, sum(octet_length(d.request)) OVER (ORDER BY d.id DESC) - octet_length(d.request) AS before
+    SELECT d.*, coalesce(sum(octet_length(d.request::text)) OVER (ORDER BY d.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
     FROM (
         SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
                a.outcome, coalesce(a.error, '')::text AS error,
-               CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request,
+               CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request END AS request,
                (CASE WHEN pg_column_size(a.request) > sqlc.arg(longest)::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
         FROM operator_audit a WHERE a.id < sqlc.arg(below)::bigint
         ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint
@@ -43,7 +43,7 @@ ORDER BY p.id DESC;
 -- name: AuditAbout :many
 -- The newest actions on some executions and dead letters, by the index of targets.
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request, 0::bigint AS request_bytes
+       a.outcome, coalesce(a.error, '')::text AS error
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY (sqlc.arg(executions)::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(dead_letters)::bigint[])

@@ -41,13 +41,13 @@ FROM scanned s;
 -- The rows of a page, the newest first, with their present execution and the inputs of the verdict.
 -- One step finds the newest retry. A message carries its deaths from one row to the next, since decided rows are
 -- pruned; those of a dispatch are the requeued ones of earlier attempts.
-SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
+SELECT d.id, d.created AS at, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(nullif(d.message_type, ''), '-')::text AS type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
-       coalesce(d.reason, '')::text AS reason,
+       coalesce(nullif(d.reason, ''), '-')::text AS reason,
        (coalesce(left(d.detail, 300), '') || coalesce(' (' || (d.evidence->'alike'->>'count') || ' alike)', ''))::text AS detail,
-       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
-       coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
-       coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
+       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker AS worker_id, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
+       coalesce(d.execution_status::text, '')::text AS status_then, coalesce(e.status::text, '')::text AS status_now,
+       coalesce(d.decision, 'waiting')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
        coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
        (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
        e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
@@ -75,11 +75,10 @@ WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 
 -- name: ViewDeadLetterRest :many
--- Fields of a single dead letter, or of an export: documents, and the body up to a cut.
-SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
-       coalesce(d.detail, '')::text AS detail, d.updated,
+-- Fields of a single dead letter, or of an export: documents, and the body.
+SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.detail, '')::text AS detail, d.updated,
        coalesce(d.x_death, 'null')::jsonb AS x_death, coalesce(d.headers, 'null')::jsonb AS headers, coalesce(d.evidence, 'null')::jsonb AS evidence,
-       coalesce(substring(d.body FROM 1 FOR sqlc.arg(cut)::int), '')::bytea AS body
+       coalesce(d.body, '')::bytea AS body
 FROM dead_letter d
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
@@ -113,7 +112,7 @@ SELECT (CASE sqlc.arg(by)::text
             WHEN 'worker' THEN coalesce(r.worker::text, '-')
             WHEN 'cause' THEN 'dead_letter'
             ELSE to_char(date_trunc(sqlc.arg(unit)::text, r.created AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)::text AS name,
-       coalesce(r.decision, '')::text AS decision, count(*)::bigint AS n, max(r.created)::timestamptz AS newest
+       coalesce(r.decision, 'waiting')::text AS decision, count(*)::bigint AS n, max(r.created)::timestamptz AS newest
 FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_letter d
       WHERE d.created >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
       ORDER BY d.created DESC LIMIT sqlc.arg(bound)::bigint) r

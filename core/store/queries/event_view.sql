@@ -1,18 +1,12 @@
 -- Events, rules and enforcements, for users. Every query is bounded.
 
--- name: EventSchema :one
-SELECT (to_regclass('event_matched') IS NOT NULL AND to_regclass('event_matching') IS NOT NULL)::bool AS there;
-
 -- name: ViewEvents :many
--- One page of a bounded number of events below an id, the newest first. seen is how many rows were
--- read up to this one.
-SELECT w.id, w.trigger_ref, w.rule_ref, w.source_ref, w.created, w.n AS seen,
-       (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
-       coalesce(m.failures, '{}')::text[] AS failures, m.at,
+-- One page of a bounded number of events below an id, the newest first.
+SELECT w.id, w.trigger_ref, coalesce(w.rule_ref, '')::text AS rule_ref, coalesce(w.source_ref, '')::text AS source, w.created, m.at AS matched,
+       coalesce(m.rules, 0)::int AS compared, coalesce(m.matched, 0)::int AS fired, coalesce(m.failures, '{}')::text[] AS failures,
        (SELECT count(*) FROM enforcement f WHERE f.event = w.id AND f.status = 'disabled')::int AS disabled
 FROM (
-    SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created,
-           row_number() OVER (ORDER BY e.id DESC)::bigint AS n
+    SELECT e.id, e.trigger_ref, e.rule_ref, e.source_ref, e.created
     FROM event e WHERE e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT sqlc.arg(scan)::int
 ) w
 LEFT JOIN event_matched m ON m.event = w.id
@@ -32,9 +26,8 @@ FROM enforcement f LEFT JOIN rule r ON r.id = f.rule
 WHERE f.id = sqlc.arg(id);
 
 -- name: ViewEvent :one
-SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created, e.payload,
-       (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
-       coalesce(m.failures, '{}')::text[] AS failures, m.at,
+SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source, e.created, e.payload,
+       m.at AS matched, coalesce(m.rules, 0)::int AS compared, coalesce(m.matched, 0)::int AS fired, coalesce(m.failures, '{}')::text[] AS failures,
        (t.id IS NOT NULL)::bool AS trigger_there, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled,
        (e.created < (SELECT g.since FROM event_matching g WHERE g.one))::bool AS before_matching
 FROM event e
@@ -46,14 +39,14 @@ LIMIT 1;
 -- name: ViewRules :many
 -- Rules by reference, with the outcomes of their newest enforcements, at most recent of them.
 SELECT r.id, r.ref, r.pack_ref, r.trigger_ref, r.action_ref, r.enabled, (r.action IS NOT NULL)::bool AS has_action,
-       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled, r.conditions, r.action_params,
-       r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, i.login AS owner,
-       n.fired::int AS fired, n.disabled::int AS disabled, n.last
+       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled, r.conditions, r.action_params AS params,
+       r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, coalesce(i.login, '')::text AS owner,
+       n.fired::int AS fired, n.disabled::int AS disabled, n.last_fired
 FROM rule r
 LEFT JOIN trigger t ON t.ref = r.trigger_ref
 LEFT JOIN identity i ON i.id = r.owner_identity
 CROSS JOIN LATERAL (
-    SELECT count(*) AS fired, count(*) FILTER (WHERE f.status = 'disabled') AS disabled, coalesce(max(f.created), 'epoch')::timestamptz AS last
+    SELECT count(*) AS fired, count(*) FILTER (WHERE f.status = 'disabled') AS disabled, max(f.created)::timestamptz AS last_fired
     FROM (SELECT x.status, x.created FROM enforcement x WHERE x.rule = r.id AND x.event IS NOT NULL ORDER BY x.event DESC LIMIT sqlc.arg(recent)::int) f
 ) n
 WHERE r.ref > sqlc.arg(after)::text
@@ -62,26 +55,20 @@ WHERE r.ref > sqlc.arg(after)::text
 ORDER BY r.ref
 LIMIT sqlc.arg(page)::int;
 
--- name: ViewEnforcementsOfEvent :many
-SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
-       coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM enforcement f
-LEFT JOIN LATERAL (
-    SELECT e.id, e.status, e.action_ref FROM execution e
-    WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true
-WHERE f.event = sqlc.arg(event)::bigint
-ORDER BY f.rule_ref, f.id
-LIMIT sqlc.arg(page)::int;
-
 -- name: ViewEnforcements :many
--- One page of a bounded number of enforcements below an id, the newest first.
+-- One page of enforcements, the newest first: of an event, or of a bounded number below an id.
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
        coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
-             o.condition, o.conditions
-      FROM enforcement o WHERE o.id < sqlc.arg(before)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(scan)::int) f
+FROM (
+    (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
+            o.condition, o.conditions
+     FROM enforcement o
+     WHERE sqlc.arg(event)::bigint = 0 AND o.id < sqlc.arg(before)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(scan)::int)
+    UNION ALL
+    (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
+            o.condition, o.conditions
+     FROM enforcement o WHERE sqlc.arg(event)::bigint <> 0 AND o.event = sqlc.arg(event)::bigint LIMIT sqlc.arg(scan)::int)) f
 LEFT JOIN LATERAL (
     SELECT e.id, e.status, e.action_ref FROM execution e
     WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true

@@ -275,18 +275,20 @@ FROM scanned s;
 
 -- name: ViewInquiries :many
 -- The inquiries of a page with their executions and assignees; prompts are cut.
-SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN length(i.prompt) > sqlc.arg(cut)::int THEN left(i.prompt, sqlc.arg(cut)::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN attune_inquiry_of(e.result) IS NULL THEN 'task' ELSE 'result' END)::text AS kind,
+       (now() - i.created)::interval AS age, (CASE WHEN i.status = 'pending' AND i.timeout_at IS NOT NULL THEN greatest(i.timeout_at - now(), '0') END)::interval AS "left",
+       (CASE WHEN length(i.prompt) > sqlc.arg(cut)::int THEN left(i.prompt, sqlc.arg(cut)::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
        i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
        (i.response_schema IS NOT NULL)::bool AS has_schema,
        e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
-       e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(p.status::text, '')::text AS parent_status,
-       (attune_inquiry_of(e.result) IS NULL)::bool AS only_asks
+       e.parent AS workflow, coalesce(p.action_ref, '')::text AS workflow_ref, coalesce(p.status::text, '')::text AS workflow_status
 FROM inquiry i
 JOIN execution e ON e.id = ANY (ARRAY[i.execution])
 LEFT JOIN LATERAL (SELECT x.action_ref, x.status FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
 LEFT JOIN identity k ON k.id = i.assigned_to
 LEFT JOIN identity r ON r.id = i.responded_by
-WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY array_position(sqlc.arg(ids)::bigint[], i.id);
 
 -- name: ViewInquiryForms :many
 -- Fields of a single inquiry.
@@ -298,6 +300,3 @@ FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 SELECT f.execution, e.action_ref, f.at, f.reason FROM inquiry_fault f JOIN execution e ON e.id = f.execution
 ORDER BY f.at DESC LIMIT sqlc.arg(bound)::bigint;
 
--- name: InquirySchema :one
--- Whether the schema has our own columns beside the published table.
-SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there;

@@ -2,8 +2,9 @@
 -- file is where the newest application in operator_audit read the item from.
 
 -- name: ViewPolicyItems :many
--- Policies by ref. newer is the concurrency policy of the same scope that counts instead.
-SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags, p.kind, p.threshold,
+-- Policies by ref. newer_ref is the concurrency policy of the same scope that counts instead.
+SELECT p.id, p.ref, p.name AS label, coalesce(p.description, '')::text AS description, p.tags, p.kind, p.threshold,
+       (CASE WHEN p.action IS NOT NULL THEN 'action' WHEN p.pack IS NOT NULL THEN 'pack' ELSE 'global' END)::text AS scope,
        coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst, p.method::text AS method,
        p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds, coalesce(p.retry_place, '')::text AS retry_place,
@@ -14,7 +15,7 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
                  WHERE p.kind = 'concurrency' AND n.kind = 'concurrency' AND (n.created, n.id) > (p.created, p.id)
                    AND n.action IS NOT DISTINCT FROM p.action
                    AND (p.action IS NOT NULL OR n.pack IS NOT DISTINCT FROM p.pack)
-                 ORDER BY n.created DESC, n.id DESC LIMIT 1), '')::text AS newer,
+                 ORDER BY n.created DESC, n.id DESC LIMIT 1), '')::text AS newer_ref,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'policy' AND o.target_id = p.id AND o.action = 'policy.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
@@ -28,8 +29,8 @@ ORDER BY p.ref
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewActionItems :many
-SELECT a.id, a.ref, a.pack AS pack_id, a.pack_ref, a.label, coalesce(a.description, '')::text AS description, a.entrypoint,
-       coalesce(r.name, '')::text AS runtime, coalesce(w.ref, '')::text AS workflow_ref, a.is_adhoc,
+SELECT a.id, a.ref, a.pack AS pack_id, a.pack_ref, a.label, coalesce(a.description, '')::text AS description, a.entrypoint AS entry_point,
+       coalesce(r.name, '')::text AS runtime, coalesce(w.ref, '')::text AS workflow_ref, a.is_adhoc AS adhoc,
        coalesce(a.param_schema, 'null')::jsonb AS param_schema, coalesce(a.out_schema, 'null')::jsonb AS out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format, coalesce(a.timeout_seconds, 0)::int AS timeout_seconds,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds, coalesce(a.max_retries, 0)::int AS max_retries,
@@ -52,8 +53,8 @@ LIMIT sqlc.arg(page)::int;
 -- Triggers of older installations have no sensor_ref: the name then is the column of absent. A viewer may not
 -- read the whole row.
 SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.label, coalesce(t.description, '')::text AS description,
-       t.enabled, t.is_adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
-       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled,
+       t.enabled, t.is_adhoc AS adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
+       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled AS webhook,
        t.created, t.updated, (SELECT count(*) FROM rule u WHERE u.trigger_ref = t.ref)::int AS rules,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'trigger' AND o.target_id = t.id AND o.action = 'trigger.apply'
@@ -66,7 +67,7 @@ ORDER BY t.ref
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewPackItems :many
-SELECT k.id, k.ref, k.label, coalesce(k.description, '')::text AS description, k.version, k.tags, k.is_standard, k.dependencies,
+SELECT k.id, k.ref, k.ref AS pack_ref, k.label, coalesce(k.description, '')::text AS description, k.version, k.tags, k.is_standard AS standard, k.dependencies,
        k.conf_schema, k.created, k.updated,
        (SELECT count(*) FROM action a WHERE a.pack = k.id)::int AS actions,
        (SELECT count(*) FROM trigger t WHERE t.pack = k.id)::int AS triggers,
@@ -76,7 +77,9 @@ SELECT k.id, k.ref, k.label, coalesce(k.description, '')::text AS description, k
                  WHERE o.target_type = 'pack' AND o.target_id = k.id AND o.action = 'pack.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
 FROM pack k
-WHERE k.ref > sqlc.arg(after)::text AND (sqlc.arg(ref)::text = '' OR k.ref = sqlc.arg(ref)::text)
+WHERE k.ref > sqlc.arg(after)::text
+  AND (sqlc.arg(ref)::text = '' OR k.ref = sqlc.arg(ref)::text)
+  AND (sqlc.arg(pack)::text = '' OR k.ref = sqlc.arg(pack)::text)
 ORDER BY k.ref
 LIMIT sqlc.arg(page)::int;
 

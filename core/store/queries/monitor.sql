@@ -2,19 +2,17 @@
 -- rows come from the partial index, and counting stops at a bound. Nothing locks.
 
 -- name: MonitorSchema :one
--- The features of the schema: ours is true if it has the engine's own columns and tables, shared if
--- these include shared limits and slots, history and ledger if those tables exist,
--- work_queues if they have the published columns.
+-- The features of the schema: ours is true if it has all tables of the engine, history if it keeps the history of
+-- executions, work_queues if it has the published tables of work queues.
 SELECT now()::timestamptz AS at,
-       EXISTS (SELECT FROM pg_catalog.pg_attribute att
-               WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
-       (SELECT count(*) = 5 FROM pg_catalog.pg_attribute att
-        WHERE NOT att.attisdropped AND (att.attrelid, att.attname) IN (
-            (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
-            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
-            (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
+       (EXISTS (SELECT FROM pg_catalog.pg_attribute att
+                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)
+        AND NOT EXISTS (
+            SELECT FROM unnest(ARRAY['activity_minute', 'admission_blocked', 'admission_scope', 'alert', 'attune_schema_origin',
+                'dead_letter', 'engine_replica', 'event_matched', 'execution_holder', 'execution_retry', 'inquiry_fault',
+                'lost_work', 'operator_audit', 'outbox', 'worker_load', 'worker_probe', 'workflow_log']) AS r (name)
+            WHERE to_regclass(r.name) IS NULL))::boolean AS ours,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
            AND att.attname = 'leased_execution' AND NOT att.attisdropped))::boolean AS work_queues;
@@ -83,31 +81,34 @@ SELECT count(*) FILTER (
 FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id;
 
 -- name: MonitorWorkers :many
--- The suspicion and the arrival of the heartbeat are read from the row as a whole, because older
--- schemas do not record them. The epoch means none.
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
-       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
-       w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
-       (CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
-             THEN (w.capabilities ->> 'registered_at')::float8 ELSE 0 END)::float8 AS registered,
+-- What only schemas of the engine record of a worker is read from the row as a whole.
+SELECT w.id, w.name, w.worker_role::text AS role, coalesce(w.host, '')::text AS host, w.status::text AS status,
+       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS heartbeat,
+       w.cordoned, coalesce(w.cordon_reason, '')::text AS cordon_reason, coalesce((to_jsonb(w) ->> 'draining')::bool, false)::bool AS draining,
+       w.created, greatest(w.created, CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+           THEN to_timestamp(least(greatest((w.capabilities ->> 'registered_at')::float8, 0), 1e11)) END)::timestamptz AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
-             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
-       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
+             AND (w.capabilities ->> 'max_concurrent_executions')::float8 >= 0
+             THEN trunc((w.capabilities ->> 'max_concurrent_executions')::float8) END)::bigint AS capacity,
+       ARRAY(SELECT jsonb_array_elements_text(CASE WHEN jsonb_typeof(w.capabilities -> 'runtimes') = 'array'
+             THEN w.capabilities -> 'runtimes' ELSE '[]' END))::text[] AS runtimes,
        coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
-       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
-FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
+       (to_jsonb(w) ->> 'suspect_since')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
+FROM worker w
 WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
 
--- name: MonitorProbeTable :one
-SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded;
+-- name: MonitorWorkerLoads :many
+SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l;
 
 -- name: MonitorProbes :many
 -- The findings of the last probes. valid is false if no replica has probed for too long; then the
 -- health counts for nothing.
-SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, p.rtt_ms, p.queue_exists, p.consumers, p.ready,
-       p.oldest, p.failures, p.skew_seconds, coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
-       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' THEN (p.details ->> 'endpoint_ms')::float8 ELSE -1 END)::float8 AS endpoint_ms,
+SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, make_interval(secs => p.rtt_ms / 1000) AS rtt,
+       p.queue_exists, p.consumers, p.ready, p.oldest, p.failures, make_interval(secs => p.skew_seconds) AS skew,
+       coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
+       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' AND (p.details ->> 'endpoint_ms')::float8 >= 0
+             THEN make_interval(secs => (p.details ->> 'endpoint_ms')::float8 / 1000) END)::interval AS endpoint_rtt,
        (p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90)))::bool AS valid
 FROM worker_probe p
 WHERE p.worker = ANY (sqlc.arg(workers)::bigint[]);
@@ -122,72 +123,31 @@ SELECT coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::big
        coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
                  ORDER BY e.id DESC LIMIT 1), 0)::bigint AS last;
 
--- name: MonitorNewest :many
--- A page of ids, the newest first, from at most scan rows.
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
-ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
-
--- name: MonitorOldest :many
--- MonitorNewest from the oldest up.
-SELECT c.id FROM (
-    SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
-WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
-ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
+-- name: MonitorWindow :many
+-- The first ids of a range in the order of the list.
+(SELECT e.id FROM execution e
+ WHERE NOT sqlc.arg(rising)::bool AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+UNION ALL
+(SELECT e.id FROM execution e
+ WHERE sqlc.arg(rising)::bool AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ ORDER BY e.id LIMIT sqlc.arg(scan)::bigint);
 
 -- name: MonitorEnded :many
--- A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
+-- The first ids that ended in one of the statuses, each found in the index of ended rows. The range
 -- of one value keeps the planner to that index.
 SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
 CROSS JOIN LATERAL (
-    SELECT c.id FROM (
-        SELECT e.id, e.action_ref, e.worker FROM execution e
-        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
-          AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-        ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(scan)::bigint) c
-    WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-      AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-    ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint) t
-ORDER BY t.id DESC LIMIT sqlc.arg(page)::bigint;
-
--- name: MonitorOldestEnded :many
--- MonitorEnded from the oldest up; the index is read backwards.
-SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
-CROSS JOIN LATERAL (
-    SELECT c.id FROM (
-        SELECT e.id, e.action_ref, e.worker FROM execution e
-        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
-          AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-        ORDER BY e.finished_status DESC, e.id LIMIT sqlc.arg(scan)::bigint) c
-    WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-      AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-    ORDER BY c.id LIMIT sqlc.arg(page)::bigint) t
-ORDER BY t.id LIMIT sqlc.arg(page)::bigint;
-
--- name: MonitorUnended :many
--- A page of unfinished ids in one of the statuses. Both ends of the unfinished rows are searched,
--- because running executions are old and waiting ones may be many.
-SELECT c.id FROM (
-    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-     WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-     ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
-    UNION
-    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
-     WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-     ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)) c
-WHERE c.status = ANY (sqlc.arg(statuses)::text[]::execution_status_enum[])
-  AND (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN c.id ELSE -c.id END LIMIT sqlc.arg(page)::bigint;
+    (SELECT e.id FROM execution e
+     WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+       AND NOT sqlc.arg(rising)::bool AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+     ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT e.id FROM execution e
+     WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+       AND sqlc.arg(rising)::bool AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+     ORDER BY e.finished_status DESC, e.id LIMIT sqlc.arg(scan)::bigint)) t
+ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN t.id ELSE -t.id END LIMIT sqlc.arg(scan)::bigint;
 
 -- name: MonitorUnendedWindow :many
 -- The first unfinished ids in the order of the list, whatever their status.
@@ -259,7 +219,7 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.config IS NOT NULL;
 
 -- name: MonitorExecutionsByID :many
 -- The rows of a page. A result too large for a list is not opened.
-SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
@@ -284,12 +244,13 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = '
 -- name: MonitorExecutionRest :one
 -- Fields of the page of a single execution. Documents are cut, and their whole sizes told. The published schema has no
 -- attempt: there the unqualified name means absent.
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, coalesce((SELECT attempt FROM execution x WHERE x.id = e.id), 0)::integer AS attempt,
-       coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
-       coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
-       coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
-       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN execution e
+SELECT e.action AS action_id, e.enforcement, e.original_execution AS original, coalesce(e.retry_reason, '')::text AS retry_reason,
+       (SELECT attempt FROM execution x WHERE x.id = e.id) AS attempt,
+       coalesce(left(d.config, m.cut), '')::text AS config, (CASE WHEN length(d.config) > m.cut THEN octet_length(d.config) ELSE 0 END)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, m.cut), '')::text AS env, (CASE WHEN length(d.env_vars) > m.cut THEN octet_length(d.env_vars) ELSE 0 END)::bigint AS env_bytes,
+       coalesce(left(d.result, m.cut), '')::text AS result, (CASE WHEN length(d.result) > m.cut THEN octet_length(d.result) ELSE 0 END)::bigint AS result_bytes,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS child_count
+FROM (SELECT NULL::integer AS attempt) absent CROSS JOIN (SELECT sqlc.arg(cut)::int AS cut) m CROSS JOIN execution e
 CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
 WHERE e.id = sqlc.arg(id)::bigint;
 
@@ -303,11 +264,11 @@ ORDER BY h."time" LIMIT 200;
 
 -- name: MonitorLedgerGroups :many
 -- Dead letters of the last day by reason and decision, each with the total.
-SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest,
+SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, 'waiting')::text AS decision, count(*) AS count, max(r.created)::timestamptz AS newest,
        (sum(count(*)) OVER ())::bigint AS total
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint) r
 WHERE r.created > now() - interval '24 hours'
-GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20;
+GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 20;
 
 -- The same questions for a schema that has only what Attune publishes. There
 -- the statuses are indexed, and the waiting are counted per action.
@@ -324,7 +285,8 @@ SELECT count(*) FROM (SELECT 1 FROM execution e WHERE e.status = 'scheduled'
     AND e.updated < now() - make_interval(secs => sqlc.arg(stuck_seconds)::float8) LIMIT sqlc.arg(bound)::bigint) c;
 
 -- name: MonitorPublishedQueues :many
-SELECT q.action_id, a.ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at, q.total_enqueued, q.total_completed
+SELECT q.action_id AS id, q.action_id, a.ref AS action_ref, q.queue_length AS queued, q.active_count AS active, q.max_concurrent AS "limit",
+       q.oldest_enqueued_at AS oldest, q.total_enqueued AS enqueued, q.total_completed AS completed
 FROM queue_stats q JOIN action a ON a.id = q.action_id
 WHERE sqlc.arg(pattern)::text = '' OR a.ref ILIKE sqlc.arg(pattern)::text
 ORDER BY q.queue_length DESC, q.active_count DESC, q.action_id LIMIT sqlc.arg(bound)::bigint;
@@ -335,19 +297,8 @@ SELECT count(*) AS queues, count(*) FILTER (WHERE q.queue_length > 0 OR q.active
        coalesce(sum(q.max_concurrent), 0)::bigint AS slots, coalesce(sum(q.total_completed), 0)::bigint AS completed
 FROM queue_stats q;
 
--- name: MonitorPublishedWorkers :many
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
-       w.cordoned, w.cordon_reason, false::bool AS draining, NULL::integer AS assigned, w.created, 0::float8 AS registered,
-       (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
-             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
-       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
-       'epoch'::timestamptz AS suspect_since, ''::text AS suspect_reason
-FROM worker w WHERE w.worker_role::text <> 'sensor'
-ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
-
 -- name: MonitorPublishedByID :many
-SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name, e.parent, e.created, e.updated,
        e.started_at, NULL::timestamptz AS finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(

@@ -4,9 +4,10 @@
 -- name: ViewLine :many
 -- The waiting executions of a queue: of each lane a number from its head and a number before its
 -- end, with their causes.
-SELECT r.lane::smallint AS lane, q.queue_order, q.enqueued_at, e.id, e.parent, e.original_execution,
-       coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(p.action_ref, '')::text AS parent_ref,
-       coalesce(n.rule_ref, '')::text AS rule_ref, coalesce(i.login, '')::text AS login
+SELECT e.id, (CASE r.lane WHEN 1 THEN 'high' WHEN 0 THEN 'normal' ELSE 'low' END)::text AS lane, q.queue_order AS "order",
+       q.enqueued_at AS since, e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
+       coalesce('retry of ' || e.original_execution, 'rule ' || nullif(n.rule_ref, ''), 'by ' || nullif(i.login, ''),
+                CASE WHEN e.parent IS NOT NULL THEN 'workflow' END, 'request')::text AS source
 FROM (
     SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(heads)::bigint[]) AS head
 ) r
@@ -26,8 +27,8 @@ ORDER BY r.lane DESC, q.queue_order;
 
 -- name: ViewWorkerRuns :many
 -- The present executions of a worker, the oldest first.
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
-       coalesce(s.group_key, '')::text AS group_key
+SELECT e.id, e.action_ref, e.status::text AS status, coalesce(e.started_at, e.admitted_at, e.updated) AS since,
+       coalesce(concat_ws(' ', a.ref, nullif(s.group_key, '')), '')::text AS queue
 FROM (SELECT attune_handed_to(sqlc.arg(worker)::bigint) AS execution) c
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.admitted_at, x.updated FROM execution x
@@ -35,18 +36,17 @@ CROSS JOIN LATERAL (
 LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
 LEFT JOIN execution_admission_state s ON s.id = h.state_id
 LEFT JOIN action a ON a.id = s.action_id
-ORDER BY coalesce(e.started_at, e.admitted_at, e.updated), e.id
+ORDER BY since, e.id
 LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewPublishedWorkerRuns :many
 -- ViewWorkerRuns from the published schema, which indexes the statuses.
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, NULL::timestamptz AS admitted_at, e.updated,
-       ''::text AS queue_ref, ''::text AS group_key
+SELECT e.id, e.action_ref, e.status::text AS status, coalesce(e.started_at, e.updated) AS since
 FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.updated FROM execution x
     WHERE x.status = s.status AND x.worker = sqlc.arg(worker)::bigint LIMIT sqlc.arg(bound)::bigint) e
-ORDER BY coalesce(e.started_at, e.updated), e.id LIMIT sqlc.arg(bound)::bigint;
+ORDER BY since, e.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewWorkerChanges :many
 -- The latest changes of a worker, the newest first, without changes of its own health report.

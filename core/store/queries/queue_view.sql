@@ -43,16 +43,22 @@ LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewQueues :many
 -- Queues with the newest concurrency policy of their action.
-SELECT s.id, s.action_id, a.ref, a.pack AS pack_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
-       s.max_concurrent, s.unlimited, s.limit_override, s.adaptive_limit, s.max_queued, s.queue_timeout_seconds,
-       s.paused, s.pause_reason, s.paused_by, s.paused_at, s.resumed_at, s.total_enqueued, s.total_completed,
-       s.head_high, s.head_order, s.head_low, s.next_queue_order,
-       b.state_id AS blocked, b.reason AS blocked_reason, b.since AS blocked_since, b.until AS blocked_until, b.scope_id,
-       coalesce(n.id, 0)::bigint AS policy_id, coalesce(n.ref, '')::text AS policy_ref, coalesce(n.threshold, 0)::int AS policy_limit
+SELECT s.id, s.action_id, a.ref AS action_ref, a.pack AS pack_id, coalesce(s.group_key, '')::text AS "group",
+       s.active_count AS active, s.queued_count AS queued, s.queued_high, s.queued_low,
+       CASE WHEN NOT s.unlimited THEN s.max_concurrent END AS "limit", CASE WHEN s.max_queued > 0 THEN s.max_queued END AS max_queued,
+       make_interval(secs => greatest(coalesce(s.queue_timeout_seconds, 0), 0)) AS queue_timeout,
+       s.paused, coalesce(s.pause_reason, '')::text AS pause_reason, coalesce(s.paused_by, '')::text AS paused_by, s.paused_at, s.resumed_at,
+       s.total_enqueued AS enqueued, s.total_completed AS completed, s.head_high, s.head_order, s.head_low, s.next_queue_order,
+       (CASE WHEN b.state_id IS NOT NULL THEN coalesce(nullif(b.reason, ''), 'waiting for a worker') ELSE '' END)::text AS blocked,
+       b.since AS blocked_since, b.until AS blocked_until, b.scope_id AS blocked_scope,
+       coalesce(n.ref, '')::text AS policy, n.threshold,
+       (CASE WHEN s.unlimited THEN 'none'
+             WHEN s.adaptive_limit > 0 AND s.max_concurrent < coalesce(s.limit_override, n.threshold, 0) THEN 'adaptive'
+             WHEN s.limit_override IS NOT NULL THEN 'override' ELSE 'policy' END)::text AS kind
 FROM execution_admission_state s
 JOIN action a ON a.id = s.action_id
 LEFT JOIN admission_blocked b ON b.state_id = s.id
-LEFT JOIN (SELECT DISTINCT ON (p.action) p.action, p.id, p.ref, p.threshold FROM policy p
+LEFT JOIN (SELECT DISTINCT ON (p.action) p.action, p.ref, p.threshold FROM policy p
            WHERE p.kind = 'concurrency' AND p.action IS NOT NULL
            ORDER BY p.action, p.created DESC, p.id DESC) n ON n.action = s.action_id
 WHERE s.id = ANY (sqlc.arg(ids)::bigint[])
@@ -113,12 +119,12 @@ ORDER BY p.created DESC, p.id DESC
 LIMIT sqlc.arg(bound)::int;
 
 -- name: ViewScopesByKey :many
-SELECT sc.id, sc.kind, sc.scope_key
+SELECT sc.id
 FROM (
     SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT c.id, c.kind, c.scope_key FROM admission_scope c WHERE c.kind = r.kind AND c.scope_key = r.scope_key OFFSET 0
+    SELECT c.id FROM admission_scope c WHERE c.kind = r.kind AND c.scope_key = r.scope_key OFFSET 0
 ) sc;
 
 -- name: ViewScopeIDs :many
@@ -135,11 +141,12 @@ ORDER BY c.kind, c.scope_key LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewScopes :many
 -- Shared limits with their policy, and the queues that they block.
-SELECT c.id, c.kind, c.scope_key, c.max_concurrent, c.active_count, c.policy AS policy_id, c.policy_ref, c.window_seconds, c.burst,
-       c.next_at, c.period_start, c.used, c.updated,
+SELECT c.id, c.kind, c.scope_key, c.max_concurrent AS "limit", c.active_count AS active, c.policy AS policy_id, c.policy_ref,
+       make_interval(secs => coalesce(c.window_seconds, 0)) AS "window", coalesce(c.burst, 0)::int AS burst,
+       c.next_at, c.period_start, c.used AS starts,
        coalesce((SELECT k.ref FROM pack k WHERE k.id = CASE WHEN c.kind = 'pack' AND c.scope_key ~ '^[0-9]{1,18}( |$)'
                  THEN split_part(c.scope_key, ' ', 1)::bigint END), '')::text AS pack_ref,
-       (SELECT count(*) FROM (SELECT 1 FROM admission_blocked b WHERE b.scope_id = c.id LIMIT 1000) k)::bigint AS blocking
+       (SELECT count(*) FROM (SELECT 1 FROM admission_blocked b WHERE b.scope_id = c.id LIMIT 1000) k)::bigint AS blocked
 FROM admission_scope c
 WHERE c.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY c.kind, c.scope_key;
@@ -157,17 +164,16 @@ SELECT c.execution AS id, c.created AS since FROM (
 ORDER BY c.created, c.execution;
 
 -- name: ViewHolders :many
-SELECT e.id, e.action_ref, e.status, e.admitted_at, e.started_at, e.updated, e.worker,
-       w.name AS worker_name, coalesce(w.status::text, '')::text AS worker_status,
-       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat, w.cordoned, w.draining,
-       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since
+SELECT e.id, e.action_ref, e.status::text AS status, e.worker AS worker_id, coalesce(w.name, '')::text AS worker_name,
+       coalesce(w.status::text, '')::text AS worker_status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS heartbeat,
+       coalesce(w.cordoned, false)::bool AS cordoned, coalesce(w.draining, false)::bool AS draining, (to_jsonb(w) ->> 'suspect_since')::timestamptz AS suspect_since
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ViewSample :many
 -- A sample of recent admissions, searched below each of the given ids: the heads of the lanes,
 -- before which the admitted executions stand, and the end.
-SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
+SELECT c.id, c.created, c.admitted_at AS at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
 FROM (SELECT unnest(sqlc.arg(belows)::bigint[]) AS below) r
 CROSS JOIN LATERAL (
     SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at,
@@ -180,7 +186,7 @@ WHERE c.admitted_at IS NOT NULL;
 
 -- name: ViewAges :many
 -- The waiting times of executions from positions of lanes on, up to the bound each.
-SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
+SELECT r.lane::smallint AS lane, greatest(now() - w.enqueued_at, '0')::interval AS since
 FROM (
     SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(places)::bigint[]) AS place
 ) r
@@ -197,19 +203,18 @@ SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => sqlc.a
 FROM engine_replica r;
 
 -- name: ViewQueueStats :many
-SELECT q.action_id, a.ref AS action_ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at,
-       q.total_enqueued, q.total_completed, q.last_updated
+SELECT q.action_id, a.ref AS action_ref, q.queue_length, q.active_count, nullif(q.max_concurrent, 2147483647) AS max_concurrent,
+       q.oldest_enqueued_at, q.total_enqueued, q.total_completed, q.last_updated
 FROM queue_stats q JOIN action a ON a.id = q.action_id
 WHERE q.action_id = sqlc.arg(action_id)::bigint;
 
 -- name: ViewBusiest :many
 -- The busiest actions, all their queues together. The limit is the one of each queue: an operator's
 -- override of the action, or the newest concurrency policy, below which the one queue of an action
--- without groups may have been lowered; -1 without a limit.
-SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
-       coalesce(least(coalesce(w.limit_override, p.threshold),
-                      CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
-                           THEN floor(w.adaptive_limit)::int END), -1)::bigint AS max_concurrent
+-- without groups may have been lowered.
+SELECT t.action_id, a.ref AS action_ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
+       least(coalesce(w.limit_override, p.threshold), CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
+             THEN floor(w.adaptive_limit)::int END)::int AS "limit"
 FROM (
     SELECT s.action_id, sum(s.queued_count)::bigint AS queued, sum(s.active_count)::bigint AS active,
            sum(s.total_enqueued)::bigint AS enqueued, sum(s.total_completed)::bigint AS completed,

@@ -1,9 +1,5 @@
 -- Workflows, for users, who name a workflow by its execution.
 
--- name: ViewWorkflowTables :one
--- Whether the schema records the progress of workflows.
-SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded;
-
 -- name: ViewWorkflowPage :many
 -- A page of workflows, the newest first, from at most scan rows, or of the given ids. A task is one
 -- that is under way or has failed. Few workflows are open, however many there have been.
@@ -33,10 +29,10 @@ WITH looked AS (
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
-       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
+       coalesce(w.current_tasks, '{}')::text[] AS current, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
        coalesce(cardinality(w.failed_tasks), 0)::int AS failed, coalesce(cardinality(w.skipped_tasks), 0)::int AS skipped,
        coalesce((SELECT sum(1 + CASE WHEN jsonb_typeof(n.value -> 'sub_tasks') = 'array' THEN jsonb_array_length(n.value -> 'sub_tasks') ELSE 0 END)
-                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END) n), 0)::int AS tasks,
+                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END) n), 0)::int AS total,
        left(coalesce(w.error_message, ''), 300)::text AS error, e.parent, e.created, e.started_at, e.finished_at
 FROM looked w
 JOIN execution e ON e.id = w.execution
@@ -76,15 +72,15 @@ ORDER BY x.execution DESC OFFSET sqlc.arg(scan)::int LIMIT 1;
 -- One workflow, with the states of its tasks.
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
-       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
+       coalesce(w.current_tasks, '{}')::text[] AS current, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
        coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks,
-       w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition_ref,
-       coalesce(CASE WHEN pg_column_size(w.variables) <= sqlc.arg(most)::int THEN w.variables::text END, '')::text AS variables,
+       w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition,
+       CASE WHEN pg_column_size(w.variables) <= sqlc.arg(most)::int THEN w.variables END AS variables,
        coalesce(CASE WHEN pg_column_size(w.variables) > sqlc.arg(most)::int THEN octet_length(w.variables::text) END, 0)::bigint AS variables_bytes,
        coalesce(w.error_message, '')::text AS error, e.parent, e.created, e.started_at, e.finished_at,
-       coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within,
+       coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within_execution,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS within_task,
-       coalesce((SELECT s.definition FROM workflow_source s WHERE s.id = w.source), 'null'::jsonb)::jsonb AS definition
+       coalesce((SELECT s.definition FROM workflow_source s WHERE s.id = w.source), 'null'::jsonb)::jsonb AS source
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution
 LEFT JOIN workflow_definition d ON d.id = w.workflow_def
@@ -114,25 +110,24 @@ SELECT c.task_name, count(*)::int AS children,
        count(*) FILTER (WHERE e.status IN ('running', 'canceling'))::int AS running,
        count(*) FILTER (WHERE e.status IN ('requested', 'scheduling', 'scheduled'))::int AS waiting,
        coalesce(max(e.retry_count), 0)::int AS repeated,
-       coalesce(min(e.created), 'epoch')::timestamptz AS created, coalesce(min(e.started_at), 'epoch')::timestamptz AS started,
-       coalesce(CASE WHEN bool_and(e.finished_at IS NOT NULL) THEN max(e.finished_at) END, 'epoch')::timestamptz AS finished
+       min(e.started_at)::timestamptz AS started, (CASE WHEN bool_and(e.finished_at IS NOT NULL) THEN max(e.finished_at) END)::timestamptz AS finished
 FROM child c
 JOIN execution e ON e.id = c.execution_id
 GROUP BY c.task_name;
 
 -- name: ViewWorkflowChildren :many
 -- The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
--- order of their items. due is when a waiting retry is due; asked is the inquiry that a child
+-- order of their items. due is when a waiting retry is due; inquiry is the one that a child
 -- waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
 -- workflow has advanced. A single task shows more children than several. For a completed child, the
 -- error is an inquiry that could not be opened.
-SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
-       x.due, x.asked, x.error, x.action_ref, x.drawn,
+SELECT x.task_name, x.task_index AS index, x.execution, x.status, x.retry_count + 1 AS attempt, x.worker AS worker_id, x.worker_name, x.created,
+       x.started_at, x.finished_at, x.due, x.inquiry, x.error, x.action_ref, x.drawn,
        EXISTS (SELECT FROM workflow_execution n WHERE n.execution = x.execution)::bool AS nested
 FROM (
-    SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
+    SELECT d.task_name, d.task_index, e.id AS execution, e.status::text AS status, e.retry_count,
            e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
-           coalesce(q.id, 0)::bigint AS asked, e.action_ref, d.settled AS drawn,
+           coalesce(q.id, 0)::bigint AS inquiry, e.action_ref, d.settled AS drawn,
            coalesce(f.reason, CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
                  THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
            row_number() OVER (PARTITION BY d.task_name
