@@ -15,7 +15,6 @@ require (
 	github.com/google/uuid v1.6.0 // ids of messages and replicas
 	github.com/jackc/pgx/v5 v5.12.0 // PostgreSQL: pool, batches, COPY, LISTEN
 	github.com/lmittmann/tint v1.2.1 // log lines for people at a terminal
-	github.com/michaelklishin/rabbit-hole/v2 v2.16.0 // readings of the management API of RabbitMQ
 	github.com/muesli/termenv v0.16.0 // what colours and background a terminal has
 	github.com/pressly/goose/v3 v3.29.0 // migrations, in order and once
 	github.com/prometheus/client_golang v1.25.0 // metrics

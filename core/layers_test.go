@@ -98,11 +98,6 @@ var edges = []struct {
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{
-		"github.com/michaelklishin/rabbit-hole",
-		[]string{"core/broker"},
-		"the management API is reached through broker.Management, which knows its traps",
-	},
-	{
 		"github.com/charmbracelet/",
 		[]string{"tui", "cmd/attune-tui", "docs/pictures", "core/phrase"},
 		"the terminal is the dashboard's business; core/phrase measures cells for it and for commands",

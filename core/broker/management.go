@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,8 +15,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
 
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -119,25 +118,6 @@ func (m *Management) dial(ctx context.Context, network, address string) (net.Con
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// contextTransport adds a context to the requests of a client that has none, and keeps their
-// connections alive, which that client forbids.
-type contextTransport struct {
-	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
-	transport http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(c.ctx)
-	request.Close = false
-	return retrier{c.transport}.RoundTrip(request)
-}
-
-func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
-	user, password := m.credentials()
-	return rabbithole.NewTLSClient(m.endpoint, user, password, contextTransport{ctx, m.transport})
-}
-
 // credentials returns the login for the next request.
 func (m *Management) credentials() (user, password string) {
 	if m.login != nil {
@@ -146,110 +126,91 @@ func (m *Management) credentials() (user, password string) {
 	return m.user, m.password
 }
 
-// through runs one rabbit-hole call with a deadline.
-func through[T any](ctx context.Context, m *Management, what string,
-	call func(*rabbithole.Client) (T, error),
-) (T, error) {
+// do makes one request, and decodes its answer unless into is nil. The management plugin answers a read with 500 while
+// a virtual host or its statistics are being created: the read is repeated.
+func (m *Management) do(ctx context.Context, method, path string, header http.Header, content []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	var none T
-	client, err := m.client(ctx)
-	if err != nil {
-		return none, fmt.Errorf("%s: %w", what, err)
-	}
-	value, err := call(client)
-	if err != nil {
-		return none, fmt.Errorf("%s: %w", what, typed(err))
-	}
-	return value, nil
-}
-
-// typed converts rabbit-hole's errors to ours.
-func typed(err error) error {
-	var answer rabbithole.ErrorResponse
-	if errors.As(err, &answer) {
-		return &ManagementError{
-			StatusCode: answer.StatusCode,
-			Reason:     strings.TrimSpace(answer.Message + " " + answer.Reason),
+	for try := 0; ; try++ {
+		err := m.once(ctx, method, path, header, content, into)
+		failure, _ := errors.AsType[*ManagementError](err)
+		if failure == nil || failure.StatusCode != http.StatusInternalServerError || method != http.MethodGet ||
+			try == len(retryPauses) {
+			return err
+		}
+		if !supervise.Sleep(ctx, retryPauses[try]) {
+			return ctx.Err()
 		}
 	}
-	if _, known := errors.AsType[*ManagementError](err); known {
-		return err
-	}
-	return &ManagementError{StatusCode: http.StatusOK, Page: true, Reason: "no readable JSON: " + err.Error()}
 }
 
-// foreign is the error of a response that no client of the API can read: a refused login, a redirect, a web page.
-// Only a negative result of a health check is an answer with 503, and it is JSON.
-func foreign(request *http.Request, response *http.Response) error {
-	user, _, _ := request.BasicAuth()
-	failure := &ManagementError{StatusCode: response.StatusCode, User: user}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	switch code := response.StatusCode; {
-	case code >= 300 && code < 400:
-		failure.Reason = "to " + response.Header.Get("Location")
-		if to, err := url.Parse(response.Header.Get("Location")); err == nil {
-			failure.Reason = "to " + to.Redacted()
-		}
-	case code == http.StatusUnauthorized, code == http.StatusForbidden, code >= 300 && kind != "application/json":
-		if kind == "text/html" {
-			break // its text says less than the status
-		}
-		body, _ := io.ReadAll(io.LimitReader(response.Body, errorLimit)) // a part is enough
-		failure.Reason = reasonOf(body)
-	case code < 300 && kind == "text/html":
-		failure.Page, failure.Reason = true, "a web page"
-	default:
-		return nil
-	}
-	return failure
-}
-
-// errorLimit bounds the body of an unsuccessful response.
-const errorLimit = 4 << 10
+// retryPauses are those before a read is repeated.
+var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
 
 // answerLimit bounds the size of one response.
 const answerLimit = 64 << 20
 
-// do makes one request that rabbit-hole lacks.
-func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, http.NoBody)
+func (m *Management) once(ctx context.Context, method, path string, header http.Header, content []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
-	request.SetBasicAuth(m.credentials())
+	user, password := m.credentials()
+	request.SetBasicAuth(user, password)
 	maps.Copy(request.Header, header)
-	response, err := retrier{m.transport}.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // read to its end below
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	response, err := m.transport.RoundTrip(request)
 	if err != nil {
 		return &ManagementError{Err: err}
 	}
-	if response.StatusCode >= 300 {
-		user, _, _ := request.BasicAuth()
-		return &ManagementError{StatusCode: response.StatusCode, Reason: reasonOf(body), User: user}
+	defer func() { _ = response.Body.Close() }() // read to its end below
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return &ManagementError{Err: err}
 	}
-	if into == nil {
-		return nil
+	failure := &ManagementError{StatusCode: response.StatusCode, User: user}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch page := kind == "text/html"; {
+	case response.StatusCode >= 400 && page: // its text says less than the status
+	case response.StatusCode >= 400:
+		failure.Reason = reasonOf(answer)
+		if into != nil {
+			_ = json.Unmarshal(answer, into) // the negative result of a health check
+		}
+	case response.StatusCode >= 300:
+		failure.Reason = "to " + response.Header.Get("Location")
+		if to, err := url.Parse(response.Header.Get("Location")); err == nil {
+			failure.Reason = "to " + to.Redacted()
+		}
+	case page:
+		failure.Page, failure.Reason = true, "a web page"
+	default:
+		if into == nil {
+			return nil
+		}
+		if err = json.Unmarshal(answer, into); err == nil {
+			return nil
+		}
+		failure.Page, failure.Reason = true, "no readable JSON: "+err.Error()
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return typed(err)
-	}
-	return nil
+	return failure
 }
 
 // get reads one resource of the API.
 func get[T any](ctx context.Context, m *Management, what, path string) (value T, err error) {
-	if err = m.do(ctx, http.MethodGet, path, nil, &value); err != nil {
+	if err = m.do(ctx, http.MethodGet, path, nil, nil, &value); err != nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
 	return value, nil
+}
+
+// within is the path of something in the virtual host.
+func (m *Management) within(kind string, names ...string) string {
+	path := kind + "/" + url.PathEscape(m.vhost)
+	for _, name := range names {
+		path += "/" + url.PathEscape(name)
+	}
+	return path
 }
 
 // reasonOf finds the reason in the body of an error response.
@@ -265,37 +226,4 @@ func reasonOf(body []byte) string {
 		return answer.Error
 	}
 	return strings.TrimSpace(fmt.Sprint(answer.Error, " ", answer.Reason))
-}
-
-// retrier repeats a read that the management plugin answers with 500, which it does while a virtual
-// host or its statistics are being created. It passes on every other response, even a 503, which is
-// the negative result of a health check.
-type retrier struct{ transport http.RoundTripper }
-
-// retryPauses are those before a read is repeated.
-var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
-
-// RoundTrip implements http.RoundTripper.
-func (r retrier) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := r.transport.RoundTrip(request)
-	for _, pause := range retryPauses {
-		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
-			break
-		}
-		// so that the connection can be used again
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit))
-		_ = response.Body.Close()
-		if !supervise.Sleep(request.Context(), pause) {
-			return nil, request.Context().Err()
-		}
-		response, err = r.transport.RoundTrip(request.Clone(request.Context()))
-	}
-	if err != nil {
-		return nil, &ManagementError{Err: err}
-	}
-	if err := foreign(request, response); err != nil {
-		_ = response.Body.Close()
-		return nil, err
-	}
-	return response, nil
 }

@@ -78,10 +78,7 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 		{"name":"127.0.0.1:2 -> 2","state":"blocking","client_properties":[]},{"name":"fine","state":"running"}]`)
 	blocked, err = full.Blocked(b.ctx)
 	require.NoError(t, err)
-	require.Equal(t, []broker.BlockedConnection{
-		{Client: "attune-worker", State: "blocked"},
-		{Client: "127.0.0.1:2 -> 2", State: "blocking"},
-	}, blocked)
+	require.Equal(t, []string{"attune-worker", "127.0.0.1:2 -> 2"}, blocked)
 
 	odd := answering(t, http.StatusOK,
 		`[{"name":"n","running":true,"disk_free":"disk_free_monitoring_disabled","mem_used":7}]`)

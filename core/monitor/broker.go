@@ -31,16 +31,7 @@ type BrokerQueue struct {
 	Exclusive      bool   `json:"exclusive,omitempty"`
 	Policy         string `json:"policy,omitempty"`
 	OperatorPolicy string `json:"operator_policy,omitempty"`
-	// These are in force, from the queue's arguments or policies; nil is unset.
-	TTL     *time.Duration `json:"ttl_ns"`
-	Expires *time.Duration `json:"expires_ns"`
-	// DeadLetterExchange may be the default exchange, whose name is empty.
-	DeadLetterExchange *string `json:"dead_letter_exchange"`
-	DeadLetterKey      string  `json:"dead_letter_key,omitempty"`
-	MaxLength          *int64  `json:"max_length"`
-	MaxBytes           *int64  `json:"max_bytes"`
-	Overflow           string  `json:"overflow,omitempty"`
-	DeliveryLimit      *int64  `json:"delivery_limit"`
+	broker.QueueSettings
 	// Rates are in messages a second; nil until the broker has two samples.
 	Published *float64 `json:"published_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
@@ -51,20 +42,8 @@ type BrokerQueue struct {
 	Worker *int64 `json:"worker"`
 }
 
-// BrokerNode is one node of the message broker. Unknown numbers are nil.
-type BrokerNode struct {
-	Name        string         `json:"name"`
-	Running     bool           `json:"running"`
-	MemoryUsed  *int64         `json:"memory_used"`
-	MemoryLimit *int64         `json:"memory_limit"`
-	MemoryAlarm bool           `json:"memory_alarm"`
-	DiskFree    *int64         `json:"disk_free"`
-	DiskLimit   *int64         `json:"disk_limit"`
-	DiskAlarm   bool           `json:"disk_alarm"`
-	Files       *int64         `json:"files"`
-	FilesLimit  *int64         `json:"files_limit"`
-	Uptime      *time.Duration `json:"uptime_ns"`
-}
+// BrokerNode is one node of the message broker.
+type BrokerNode = broker.Node
 
 // Broker is the answer of the message broker's management interface.
 type Broker struct {
@@ -330,17 +309,18 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	var reads sync.WaitGroup
 	reads.Go(func() { queues, failed[0] = m.client.Queues(ctx) })
 	reads.Go(func() { overview, failed[1] = m.client.Overview(ctx) })
-	reads.Go(func() {
-		var err error
-		if alarms, err = m.client.Alarms(ctx); err != nil {
-			b.AlarmsUnknown = err.Error()
-		}
-	})
-	reads.Go(func() { b.Nodes, b.NodesUnknown = m.nodes(ctx) })
-	reads.Go(func() { b.Blocked, b.BlockedUnknown = m.blocked(ctx) })
+	var unknown [3]error
+	reads.Go(func() { alarms, unknown[0] = m.client.Alarms(ctx) })
+	reads.Go(func() { b.Nodes, unknown[1] = m.client.Nodes(ctx) })
+	reads.Go(func() { b.Blocked, unknown[2] = m.client.Blocked(ctx) })
 	reads.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("read the broker: %w", err)
+	}
+	for i, reason := range []*string{&b.AlarmsUnknown, &b.NodesUnknown, &b.BlockedUnknown} {
+		if unknown[i] != nil {
+			*reason = unknown[i].Error()
+		}
 	}
 	b.Queues = make([]BrokerQueue, 0, len(queues))
 	for i := range queues {
@@ -363,29 +343,19 @@ func (m *management) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
 
 // ReadDepth reads the length of a queue over the last hour; none if it does not exist.
 func (m *management) ReadDepth(ctx context.Context, queue string) ([]PastDepth, error) {
-	samples, err := m.client.Lengths(ctx, queue)
+	depth, err := m.client.Lengths(ctx, queue)
 	if errors.Is(err, broker.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	depth := make([]PastDepth, len(samples))
-	for i, s := range samples {
-		depth[i] = PastDepth(s)
-	}
-	return depth, nil
+	return depth, err
 }
 
 func brokerQueue(q *broker.QueueInfo) BrokerQueue {
-	s := q.Settings()
 	out := BrokerQueue{
 		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
 		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
-		OperatorPolicy: q.OperatorPolicy, TTL: s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange,
-		DeadLetterKey: s.DeadLetterKey, MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow,
-		DeliveryLimit: s.DeliveryLimit, Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond,
-		Acked: q.Rates.Ack.PerSecond,
+		OperatorPolicy: q.OperatorPolicy, QueueSettings: q.Settings(), Published: q.Rates.Publish.PerSecond,
+		Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
 	}
 	if q.Head != nil && *q.Head > 0 {
 		at := time.Unix(*q.Head, 0)
@@ -395,28 +365,6 @@ func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 		out.Worker = &id
 	}
 	return out
-}
-
-func (m *management) nodes(ctx context.Context) (nodes []BrokerNode, unknown string) {
-	found, err := m.client.Nodes(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	for _, n := range found {
-		nodes = append(nodes, BrokerNode(n))
-	}
-	return nodes, ""
-}
-
-func (m *management) blocked(ctx context.Context) (clients []string, unknown string) {
-	found, err := m.client.Blocked(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	for _, c := range found {
-		clients = append(clients, c.Client)
-	}
-	return clients, ""
 }
 
 func count(n *int) int64 {
