@@ -379,7 +379,7 @@ func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) (f
 		if r.holds(c.ID) {
 			continue // this replica is publishing or deleting it
 		}
-		r.metrics.swept(len(messages))
+		r.metrics.sweeps.Add(float64(len(messages)))
 		fit = r.hold(row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: messages}) && fit
 	}
 	return fit

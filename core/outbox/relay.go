@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -121,7 +122,7 @@ func (r *Relay) lane(of *row) *lane {
 // New makes a relay.
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
-		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
+		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)),
 		held: make(map[int64]bool), delete: make(chan struct{}, 1),
 		own: lane{wake: make(chan struct{}, 1)}, resent: lane{wake: make(chan struct{}, 1)},
 	}
@@ -139,7 +140,7 @@ func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, 
 // the broker is away for long, the row is left to the sweep.
 func (r *Relay) Published(id int64, messages []Message) {
 	if !r.hold(row{id: id, messages: messages, since: time.Now()}) {
-		r.metrics.leftToSweep(len(messages))
+		r.metrics.left.Add(float64(len(messages)))
 	}
 }
 

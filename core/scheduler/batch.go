@@ -443,12 +443,10 @@ func (b *Batch) observe(m *Metrics) {
 	}
 	for _, e := range b.endings {
 		if e.refused != "" {
-			m.refuse(e.refused)
+			m.refused.WithLabelValues(e.refused).Inc()
 		}
 	}
-	if m != nil {
-		m.contradicting.Add(float64(len(b.contradictions)))
-	}
+	m.contradicting.Add(float64(len(b.contradictions)))
 	for _, done := range b.ran {
 		m.ran(done.actionRef, done.took, done.latency)
 	}

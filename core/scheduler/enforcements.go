@@ -192,8 +192,6 @@ func NewEnforcementMetrics(reg prometheus.Registerer) *EnforcementMetrics {
 
 // Observe counts the outcome of a committed batch.
 func (m *EnforcementMetrics) Observe(outcome EnforcementOutcome) {
-	if m != nil {
-		m.resolved.WithLabelValues("processed").Add(float64(outcome.Processed))
-		m.resolved.WithLabelValues("disabled").Add(float64(len(outcome.Disabled)))
-	}
+	m.resolved.WithLabelValues("processed").Add(float64(outcome.Processed))
+	m.resolved.WithLabelValues("disabled").Add(float64(len(outcome.Disabled)))
 }
