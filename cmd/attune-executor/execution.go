@@ -16,7 +16,6 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/tracing"
 )
 
@@ -184,11 +183,11 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 }
 
 // retryPolicy is the retry policy of an engine with this configuration.
-func retryPolicy(cfg *config.Config) retrypolicy.Config {
+func retryPolicy(cfg *config.Config) lifecycle.RetryPolicy {
 	r := cfg.Executor.Retry
-	return retrypolicy.Config{
+	return lifecycle.RetryPolicy{
 		Enabled: r.Enabled, BaseDelay: r.BaseDelay, Multiplier: r.Multiplier, MaxDelay: r.MaxDelay, Jitter: r.Jitter,
-		Unstarted: r.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(r.HonourActionMaxRetries),
+		Unstarted: r.MaxUnstarted, ActionRetries: lifecycle.ActionRetries(r.HonourActionMaxRetries),
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/worker/process"
@@ -183,7 +183,7 @@ func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), er
 		QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
 		SilentReplicas: cfg.Retention.SilentReplicas,
-		ActionRetries:  retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
+		ActionRetries:  lifecycle.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
 	}, deps), cfg.Alerts, nil), closeAll, nil
 }
 

@@ -19,20 +19,19 @@ import (
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -220,7 +219,7 @@ func (e *Engine) assemble(version string) error {
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Published: api.Published{
 			Store: e.query, Submitter: submit.New(e.query, e.relay).WithKeyring(e.keys),
-			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
+			Signer: secret.NewSigner([]byte(e.cfg.Security.JWTSecret)),
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(),
 		TokensFile: e.cfg.Executor.HTTP.TokensFile,
@@ -281,7 +280,7 @@ func (e *Engine) monitor(probe *prober) *alerting.Reader {
 		MaxQueued:      e.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
 		SilentReplicas: e.cfg.Retention.SilentReplicas,
-		ActionRetries:  retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
+		ActionRetries:  lifecycle.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
 	}, deps), e.cfg.Alerts, probe)
 }
 
@@ -292,11 +291,11 @@ func (e *Engine) stepConfig() stepConfig {
 		queueTTL:     e.cfg.MessageQueue.RabbitMQ.WorkerQueueTTL,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{
-			Retry: retrypolicy.Config{
+			Retry: lifecycle.RetryPolicy{
 				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier,
 				MaxDelay: retry.MaxDelay,
 				Jitter:   retry.Jitter, Unstarted: retry.MaxUnstarted,
-				ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
+				ActionRetries: lifecycle.ActionRetries(retry.HonourActionMaxRetries),
 			},
 			Chance: rand.Float64,
 		},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -42,7 +42,7 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 	}
 	parent := b.request(t, "core.sleep", 1, `{"seconds": 600}`)[0]
 	b.untilStatus(t, lifecycle.StatusRunning, parent)
-	bearer, err := token.New([]byte(secret)).Sign(token.ExecutionClaims{
+	bearer, err := secret.NewSigner([]byte(secret)).Sign(secret.ExecutionClaims{
 		ExecutionID: parent, ActionRef: "core.sleep", PermissionSetRefs: []string{"standard"},
 	})
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -37,7 +37,7 @@ type Config struct {
 	ScheduledTimeout time.Duration
 	// ActionRetries says whether the engine honours the retries of actions; 0 decides by the origin
 	// of the schema.
-	ActionRetries retrypolicy.ActionRetries
+	ActionRetries lifecycle.ActionRetries
 	// SilentReplicas is how long a silent replica is listed; 0 means 15 minutes.
 	SilentReplicas time.Duration
 }

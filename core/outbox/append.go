@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Message is one message to publish after the commit.
@@ -213,7 +213,7 @@ func HeaderTrace(name, value string) string { return name + "=" + value }
 // headers returns the header of a trace, or nil.
 func headers(text string) broker.Table {
 	name, value, ok := strings.Cut(text, "=")
-	if !ok || (name != trace.Header && !strings.HasPrefix(name, headerPrefix)) {
+	if !ok || (name != tracing.Header && !strings.HasPrefix(name, headerPrefix)) {
 		return nil
 	}
 	return broker.Table{name: value}

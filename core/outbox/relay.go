@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Publisher sends messages with confirms; *broker.Publisher is one.
@@ -44,7 +44,7 @@ type Config struct {
 	// the installation. Nil holds nothing.
 	Gate *batch.Gate
 	// Traces takes the spans of published messages; nil without tracing.
-	Traces trace.Sink
+	Traces tracing.Sink
 	// Undeliverable decides about messages that reached no queue, in the transaction that settles
 	// their row. The messages in taken, by id, leave the outbox with that transaction; the relay
 	// retries the others. May be nil.

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Batch collects the decisions of one transaction.
@@ -279,7 +279,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	}
 	b.writeContradictions(p)
 	if len(b.finished) > 0 {
-		p.Exec(store.AddTracePending, string(trace.Execution), b.finished)
+		p.Exec(store.AddTracePending, string(tracing.Execution), b.finished)
 	}
 	var row *outbox.Handle
 	if len(b.messages) > 0 {

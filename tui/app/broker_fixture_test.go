@@ -14,7 +14,7 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 	dead.Type, dead.Durable = "classic", true
 	engine := monitor.BrokerQueue{
 		Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1, Type: "classic", Durable: true,
-		State:              "running",
+		State:         "running",
 		QueueSettings: broker.QueueSettings{DeadLetterExchange: &dlx}, Published: new(41.2), Delivered: new(40.8), Acked: new(40.8),
 	}
 	worker := func(id, ready, unacked, consumers int64) monitor.BrokerQueue {
