@@ -174,8 +174,9 @@ func (w *world) ids(sql string, args ...any) []int64 {
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
-		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Unstarted: 2}},
-			reports(ended)),
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{
+			Retry: lifecycle.RetryPolicy{Enabled: true, Unstarted: 2},
+		}, reports(ended)),
 		scheduler.FillStep{},
 		scheduler.NewRequestStep(requested),
 	}

@@ -86,7 +86,9 @@ func TestPublishedTokensCancel(t *testing.T) {
 	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &parent }).ID
 	grandchild := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &child }).ID
 	other := testkit.Execution(t, st, action).ID
-	own, err := secret.NewSigner([]byte(jwtSecret)).Sign(secret.ExecutionClaims{ExecutionID: parent, ActionRef: "demo.sleep"})
+	own, err := secret.NewSigner([]byte(jwtSecret)).Sign(secret.ExecutionClaims{
+		ExecutionID: parent, ActionRef: "demo.sleep",
+	})
 	require.NoError(t, err)
 	for _, c := range []struct {
 		bearer string

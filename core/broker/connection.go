@@ -207,7 +207,9 @@ func use[T any](ctx context.Context, l *link, what string, run func(*amqp.Channe
 }
 
 // apart is use of a connection of its own, which ends with it.
-func apart[T any](ctx context.Context, b *Broker, purpose, what string, run func(*amqp.Channel) (T, error)) (value T, err error) {
+func apart[T any](
+	ctx context.Context, b *Broker, purpose, what string, run func(*amqp.Channel) (T, error),
+) (value T, err error) {
 	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/"+purpose)
 	if err != nil {
 		return value, fmt.Errorf("%s: %w: %w", what, ErrNotConnected, err)

@@ -138,7 +138,8 @@ func (m *Management) Alarms(ctx context.Context) ([]Alarm, error) {
 	var check struct {
 		Alarms []Alarm `json:"alarms"`
 	}
-	if err := m.do(ctx, http.MethodGet, "health/checks/alarms", nil, nil, &check); err != nil && len(check.Alarms) == 0 {
+	err := m.do(ctx, http.MethodGet, "health/checks/alarms", nil, nil, &check)
+	if err != nil && len(check.Alarms) == 0 {
 		return nil, fmt.Errorf("read alarms: %w", err)
 	}
 	return check.Alarms, nil

@@ -150,7 +150,9 @@ var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond
 // answerLimit bounds the size of one response.
 const answerLimit = 64 << 20
 
-func (m *Management) once(ctx context.Context, method, path string, header http.Header, content []byte, into any) error {
+func (m *Management) once(
+	ctx context.Context, method, path string, header http.Header, content []byte, into any,
+) error {
 	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, bytes.NewReader(content))
 	if err != nil {
 		return err

@@ -78,7 +78,10 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	l := Read(&broker.Delivery{
-		Properties: broker.Properties{Type: message.TypeExecutionRequested, Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7")},
+		Properties: broker.Properties{
+			Type:    message.TypeExecutionRequested,
+			Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7"),
+		},
 		RoutingKey: "#",
 		Exchange:   "attune.dlx",
 		Body:       dispatch(t, 5, 7, 3),
@@ -103,7 +106,9 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row",
 		"attune.execution.requests.queue", "attune.executions"
 	headers[broker.HeaderDied] = at.Add(time.Hour).Format(time.RFC3339Nano)
-	l = Read(&broker.Delivery{Properties: broker.Properties{Headers: headers}, RoutingKey: "execution.requested", Exchange: "attune.dlx"})
+	l = Read(&broker.Delivery{
+		Properties: broker.Properties{Headers: headers}, RoutingKey: "execution.requested", Exchange: "attune.dlx",
+	})
 	require.Equal(t, []any{ReasonPoison, "attune.execution.requests.queue", "attune.executions", "no such row"},
 		[]any{l.reason, l.queue, l.exchange, l.said})
 	require.True(t, at.Add(time.Hour).Equal(l.died))
@@ -242,7 +247,9 @@ func TestTheTimeoutStartsWithTheFirstRead(t *testing.T) {
 func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
 	t.Parallel()
 	unread := &broker.Delivery{
-		Properties: broker.Properties{Type: message.TypeExecutionBatchRequested, Headers: broker.Table{broker.HeaderUnread: true}},
+		Properties: broker.Properties{
+			Type: message.TypeExecutionBatchRequested, Headers: broker.Table{broker.HeaderUnread: true},
+		},
 		RoutingKey: message.DispatchKey(7),
 		Body:       dispatch(t, 1, 7, 1),
 	}

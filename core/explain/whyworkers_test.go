@@ -163,7 +163,9 @@ func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	testkit.Exec(t, b.Store,
 		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`,
 		again.ID)
-	for setting, of := range map[lifecycle.ActionRetries]int64{"": 0, lifecycle.RetriesNever: 0, lifecycle.RetriesAlways: 3} {
+	for setting, of := range map[lifecycle.ActionRetries]int64{
+		"": 0, lifecycle.RetriesNever: 0, lifecycle.RetriesAlways: 3,
+	} {
 		m := explaining(monitor.Config{ActionRetries: setting}, monitor.Deps{Store: b.Store})
 		w, err := m.Why(t.Context(), again.ID)
 		require.NoError(t, err)

@@ -122,8 +122,9 @@ func (r *Relay) lane(of *row) *lane {
 // New makes a relay.
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
-		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)),
-		held: make(map[int64]bool), delete: make(chan struct{}, 1),
+		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger,
+		metrics: cmp.Or(metrics, NewMetrics(nil)),
+		held:    make(map[int64]bool), delete: make(chan struct{}, 1),
 		own: lane{wake: make(chan struct{}, 1)}, resent: lane{wake: make(chan struct{}, 1)},
 	}
 	if st != nil {

@@ -401,9 +401,9 @@ func (b *Batch) updatedAt(before time.Time) time.Time {
 }
 
 func (b *Batch) completed(e ending) (outbox.Message, error) {
-	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
-		ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
-		Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
+	return outbox.Completed(store.ReadOutcomesRow{
+		ID: e.execution, Action: &e.actionID, ActionRef: e.actionRef, Status: e.status, Result: e.result,
+		FinishedAt: b.Now(),
 	}, b.Now(), b.Source())
 }
 

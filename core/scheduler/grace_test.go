@@ -138,7 +138,8 @@ func TestWhatCountsAsAccepted(t *testing.T) {
 
 	// A retry of an attempt that a worker ran.
 	b.finish(t, lifecycle.StatusAbandoned, ran)
-	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, ActionRetries: lifecycle.RetriesAlways}}
+	always := lifecycle.RetryPolicy{Enabled: true, ActionRetries: lifecycle.RetriesAlways}
+	retry := scheduler.CompletionConfig{Retry: always}
 	result := b.run(t, scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ran}}))
 	require.Len(t, result.Repeated, 1)
 	require.Equal(t, 1, b.dispatch(t, result.Repeated[0].ID).Enqueued)

@@ -139,7 +139,8 @@ func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 			Subject: strconv.FormatInt(identity, 10), IssuedAt: jwt.NewNumericDate(now),
 			ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, TokenTimeout) + TokenGrace)),
 		},
-		Login: "execution:" + strconv.FormatInt(id, 10), Type: ExecutionToken, Scope: string(ExecutionToken), Metadata: metadata,
+		Login: "execution:" + strconv.FormatInt(id, 10), Type: ExecutionToken,
+		Scope: string(ExecutionToken), Metadata: metadata,
 	}).SignedString(s.secret)
 	if err != nil {
 		return "", fmt.Errorf("issue the token of execution %d: %w", id, err)
@@ -197,7 +198,8 @@ func (s *Signer) Verify(text string) (Claims, error) {
 
 func (w *wire) claims() (Claims, error) {
 	claims := Claims{
-		Subject: w.Subject, Login: w.Login, Type: cmp.Or(w.Type, AccessToken), Scope: w.Scope, Expires: w.ExpiresAt.Time,
+		Subject: w.Subject, Login: w.Login, Type: cmp.Or(w.Type, AccessToken), Scope: w.Scope,
+		Expires: w.ExpiresAt.Time,
 	}
 	if w.Subject == "" || w.IssuedAt == nil {
 		return Claims{}, fmt.Errorf("%w: the claim sub or iat is missing", ErrInvalid)

@@ -88,7 +88,8 @@ func TestAClientDecidesAboutItsTrace(t *testing.T) {
 	require.Equal(t, seed.Trace(tracing.Execution, 1), own.Trace)
 	require.Equal(t, tracing.SpanID{}, own.Span, "the first span has no parent")
 	require.True(t, own.Sampled)
-	require.Equal(t, tracing.Parse(parent), seed.Root(tracing.Origin{Kind: tracing.Execution, Row: 1, Client: parent}, 0))
+	asked := tracing.Origin{Kind: tracing.Execution, Row: 1, Client: parent}
+	require.Equal(t, tracing.Parse(parent), seed.Root(asked, 0))
 }
 
 // The encoding of the protocol: ids in hexadecimal, 64-bit numbers as text, enumerations as numbers.

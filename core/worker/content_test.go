@@ -350,7 +350,9 @@ func TestEnvironment(t *testing.T) {
 
 	t.Run("WithoutASecretThereIsNoToken", func(t *testing.T) {
 		t.Parallel()
-		other := b.worker(t, func(c *worker.Config) { c.Name, c.PacksDir, c.Tokens = "w2", packs, secret.NewSigner(nil) })
+		other := b.worker(t, func(c *worker.Config) {
+			c.Name, c.PacksDir, c.Tokens = "w2", packs, secret.NewSigner(nil)
+		})
 		id := b.schedule(t, other, action, nil)
 		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}' where id = $1`, id)
 		b.dispatch(t, other, id)

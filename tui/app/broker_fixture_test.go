@@ -15,13 +15,15 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 	engine := monitor.BrokerQueue{
 		Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1, Type: "classic", Durable: true,
 		State:         "running",
-		QueueSettings: broker.QueueSettings{DeadLetterExchange: &dlx}, Published: new(41.2), Delivered: new(40.8), Acked: new(40.8),
+		QueueSettings: broker.QueueSettings{DeadLetterExchange: &dlx}, Published: new(41.2),
+		Delivered: new(40.8), Acked: new(40.8),
 	}
 	worker := func(id, ready, unacked, consumers int64) monitor.BrokerQueue {
 		return monitor.BrokerQueue{
 			Name: monitor.WorkerQueue(id), Ready: ready, Unacked: unacked, Consumers: consumers, Type: "classic",
 			Durable: true,
-			State:   "running", QueueSettings: broker.QueueSettings{TTL: &ttl, DeadLetterExchange: &dlx}, Worker: &id, Published: new(3.0),
+			State:   "running", QueueSettings: broker.QueueSettings{TTL: &ttl, DeadLetterExchange: &dlx},
+			Worker: &id, Published: new(3.0),
 			Delivered: new(float64(consumers) * 3),
 		}
 	}
