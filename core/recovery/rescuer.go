@@ -300,28 +300,28 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	kinds := []struct {
 		reason string
 		ids    []int64
-		end    func(ids []int64) ([]ended, error)
-		ended  []ended
+		end    func(ids []int64) ([]endedRow, error)
+		ended  []endedRow
 	}{
 		{
 			reason: "its worker is lost", ids: found.Ids,
-			end: func(ids []int64) ([]ended, error) { return o.endLost(ctx, tx, ids, staleAfter) },
+			end: func(ids []int64) ([]endedRow, error) { return o.endLost(ctx, tx, ids, staleAfter) },
 		},
 		{
 			reason: overran, ids: found.Overrun,
-			end: func(ids []int64) ([]ended, error) {
+			end: func(ids []int64) ([]endedRow, error) {
 				return rowsOf(tx.EndOverruns(ctx, store.EndOverrunsParams{
 					ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
 					UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
 				}))
 			},
 		},
-		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]ended, error) {
+		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]endedRow, error) {
 			return rowsOf(tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds()))
 		}},
 		{
 			reason: "its workflow or inquiry was deleted", ids: found.Headless,
-			end: func(ids []int64) ([]ended, error) { return rowsOf(tx.EndHeadless(ctx, ids)) },
+			end: func(ids []int64) ([]endedRow, error) { return rowsOf(tx.EndHeadless(ctx, ids)) },
 		},
 	}
 	var messages []outbox.Message
@@ -360,21 +360,21 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 // overran is the reason why an execution is ended whose worker lives and has to stop it.
 const overran = "it ran beyond its timeout"
 
-// ended is an execution that was ended here.
-type ended = store.EndOverrunsRow
+// endedRow is an execution that was ended here.
+type endedRow = store.EndOverrunsRow
 
-func rowsOf[Row store.EndOrphanedRunsRow | ended | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
+func rowsOf[Row store.EndOrphanedRunsRow | endedRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
 	rows []Row, err error,
-) ([]ended, error) {
-	list := make([]ended, len(rows))
+) ([]endedRow, error) {
+	list := make([]endedRow, len(rows))
 	for i, row := range rows {
-		list[i] = ended(row)
+		list[i] = endedRow(row)
 	}
 	return list, err
 }
 
 // announce adds the completion messages of executions, and cancel requests for their workers.
-func announce(messages []outbox.Message, rows []ended, stop bool) ([]outbox.Message, error) {
+func announce(messages []outbox.Message, rows []endedRow, stop bool) ([]outbox.Message, error) {
 	const source = "execution_timeout_monitor"
 	for _, r := range rows {
 		m, err := outbox.Completed(store.ReadOutcomesRow{
@@ -398,7 +398,7 @@ func announce(messages []outbox.Message, rows []ended, stop bool) ([]outbox.Mess
 	return messages, nil
 }
 
-func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]ended, error) {
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]endedRow, error) {
 	status := lifecycle.StatusAbandoned
 	if o.cfg.FailLost {
 		status = lifecycle.StatusFailed
