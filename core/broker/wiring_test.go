@@ -88,6 +88,16 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 	require.Nil(t, nodes[0].MemoryLimit)
 }
 
+// A client without properties, for which the broker writes an empty list, hides no consumer.
+func TestConsumersBesideAClientWithoutAName(t *testing.T) {
+	t.Parallel()
+	odd := answering(t, http.StatusOK, `[{"consumer_tag":"t","queue":{"name":"q"},"channel_details":[],
+		"name":"127.0.0.1:1 -> 2","client_properties":[]}]`)
+	consumers, err := odd.Consumers(testkit.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, []broker.QueueConsumer{{Queue: "q", Tag: "t"}}, consumers)
+}
+
 // TestTheDeliveryLimitThatHolds: of two the smaller, and a negative one is none.
 func TestTheDeliveryLimitThatHolds(t *testing.T) {
 	t.Parallel()
