@@ -6,14 +6,14 @@
 // A package imports only packages of lower layers, and of its own layer only along
 // an arrow. layers_test.go has the same table and prints the reason of a broken rule.
 //
-//	L0   lifecycle jsonvalue phrase supervise trace; telemetry → phrase
-//	     statuses, JSON, texts, services, logs, metrics, ids of traces; no I/O
-//	L1   message expr schema policy placement retrypolicy workflow pack config token
+//	L0   lifecycle jsonvalue phrase supervise; telemetry → phrase
+//	     statuses, retries, JSON, texts, services, logs, metrics; no I/O
+//	L1   message expr schema policy placement workflow pack config secret
 //	     rules without I/O; time is passed in
 //	L2   store broker
 //	     the clients of PostgreSQL and RabbitMQ; they decide nothing
 //	L2½  batch tracing
-//	     batches: tries, pauses, holding, bisecting; spans for a collector
+//	     batches: tries, pauses, holding, bisecting; ids of traces, spans for a collector
 //	L3   outbox
 //	     messages and core.alert events, committed with the transaction that writes them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
@@ -36,7 +36,7 @@
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal
 //	6   execution.completed       scheduler           release, promote, dispatch
-//	7   the same transaction      retrypolicy, inquiry
+//	7   the same transaction      lifecycle, inquiry
 //	7w  the end of a task         advancement         next tasks, or the workflow's end
 //	    loops and dead letters    recovery, deadletter, liveness
 //
@@ -45,7 +45,7 @@
 //
 // # Where to find what
 //
-//	a status or a transition        lifecycle
+//	a status, a transition, a retry lifecycle
 //	a routing key, queue, payload   message
 //	a table                         migrations/sql; its statements in store/queries
 //	a slot, a queue position        admission only
@@ -61,5 +61,5 @@
 //	invariants                      doctor
 //	a setting                       config
 //	limits of a value's size        jsonvalue
-//	a published bearer token        token
+//	a published bearer token        secret
 package core

@@ -20,11 +20,10 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import packages of lower layers, and of its own layer
 // only those in siblings.
 var layers = map[string]int{
-	"lifecycle": 0, "jsonvalue": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "phrase": 0, "trace": 0,
+	"lifecycle": 0, "jsonvalue": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "phrase": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
-	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
-	"yamldoc": 10,
+	"workflow": 10, "pack": 10, "config": 10, "rule": 10, "yamldoc": 10,
 
 	"store": 20, "broker": 20,
 	"batch": 25, "tracing": 25,
@@ -41,8 +40,8 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"telemetry": {"phrase"},
-	"config":    {"yamldoc"}, "retrypolicy": {"config"},
-	"message": {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
+	"config":    {"yamldoc"},
+	"message":   {"lifecycle"}, "workflow": {"yamldoc", "expr", "schema"},
 	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
@@ -109,7 +108,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/golang-jwt/jwt",
-		[]string{"core/token"},
+		[]string{"core/secret"},
 		"one package decides which tokens are accepted",
 	},
 	{

@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/tracing"
 )
 
@@ -225,7 +224,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 	if h.self.RepeatedBy != nil || !unsuccessful(lifecycle.Status(e.Status)) {
 		return view, nil
 	}
-	next, err := c.monitor().NextRetry(ctx, id, retrypolicy.Configured(c.cfg.Executor.Retry))
+	next, err := c.monitor().NextRetry(ctx, id, c.cfg.Executor.Retry.Policy())
 	if err == nil {
 		h.expected, h.NotRepeated = next.Expected, next.Why
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/retrypolicy"
 )
 
 // Each kind of problem has its exit code.
@@ -139,13 +138,13 @@ func TestTheHistoryOfAnExecution(t *testing.T) {
 
 func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
-	policy := retrypolicy.Configured(config.Default().Executor.Retry)
-	require.Equal(t, retrypolicy.Config{
+	policy := config.Default().Executor.Retry.Policy()
+	require.Equal(t, lifecycle.RetryPolicy{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
-		ActionRetries: retrypolicy.ByOrigin,
+		ActionRetries: lifecycle.RetriesByOrigin,
 	}, policy)
 	for _, status := range lifecycle.Statuses {
-		verdict := policy.Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
+		verdict := policy.Decide(lifecycle.Ended{Status: status, MaxRetries: 1}, 0)
 		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}
 }

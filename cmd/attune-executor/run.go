@@ -17,7 +17,6 @@ import (
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -380,7 +379,7 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 func (a *app) awaitRetry(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
 	waiting, cancel := context.WithTimeout(ctx, a.repeatTimeout)
 	defer cancel()
-	mon, policy := c.monitor(), retrypolicy.Configured(c.cfg.Executor.Retry)
+	mon, policy := c.monitor(), c.cfg.Executor.Retry.Policy()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		answer, err := mon.NextRetry(waiting, id, policy)
 		switch {

@@ -18,7 +18,6 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/setup"
 	"github.com/attune-go/attune/migrations"
@@ -124,7 +123,7 @@ func (a *app) worker(cmd *cobra.Command, metrics string, replace bool, adjust fu
 	}
 	limitMemory(own)
 	own.Replace = replace
-	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
+	own.Tokens = secret.NewSigner([]byte(cfg.Security.JWTSecret))
 	own.HealthURL = func() string { return setup.HealthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own,
 		worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})

@@ -255,9 +255,9 @@ func (c *Cleared) Write(p *store.Pipeline) {
 
 // CompletedMessage announces that an execution ended while it waited.
 func CompletedMessage(e EndedExecution, at time.Time, source string) (outbox.Message, error) {
-	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
-		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
-		Status: string(e.Status), Result: e.Result, CompletedAt: at,
+	return outbox.Completed(store.ReadOutcomesRow{
+		ID: e.ExecutionID, Action: &e.ActionID, ActionRef: e.ActionRef, Status: e.Status,
+		Result: e.Result, FinishedAt: at,
 	}, at, source)
 }
 

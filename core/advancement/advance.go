@@ -11,7 +11,6 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -68,7 +67,7 @@ type outcome struct {
 
 type repeat struct {
 	execution int64
-	reason    retrypolicy.Reason
+	reason    lifecycle.RetryReason
 	delay     time.Duration
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -288,7 +287,7 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 			failed := w.ids(`SELECT id FROM execution WHERE status = 'failed'`)
 			require.Len(t, failed, 1)
 			_, err := w.store.RepeatExecutions(testkit.Context(t), store.RepeatExecutionsParams{
-				Failed: failed, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0},
+				Failed: failed, Reasons: []string{string(lifecycle.ManualRetry)}, Delays: []float64{0},
 				RequestedBy: new("ann"),
 			})
 			require.NoError(t, err)

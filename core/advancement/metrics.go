@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics counts batches of workflows. A nil *Metrics counts nothing.
+// Metrics counts batches of workflows.
 type Metrics struct {
 	rounds   prometheus.Counter
 	failures prometheus.Counter
@@ -18,27 +19,28 @@ type Metrics struct {
 
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	auto := promauto.With(reg)
 	m := &Metrics{
-		rounds: prometheus.NewCounter(prometheus.CounterOpts{
+		rounds: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_workflow_rounds_total",
 			Help: "Batches that advanced workflows.",
 		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
+		failures: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_workflow_round_failures_total",
 			Help: "Batches of workflows that failed and were retried.",
 		}),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+		took: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "attune_workflow_round_seconds", Help: "Duration of a batch that advanced workflows.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
-		begun: prometheus.NewCounter(prometheus.CounterOpts{
+		begun: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_workflows_started_total",
 			Help: "Started workflows.",
 		}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+		ended: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_workflows_ended_total", Help: "Ended workflows, by status.",
 		}, []string{"status"}),
-		tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
+		tasks: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_workflow_tasks_total",
 			Help: "Children of workflows that were created, retried, or whose end was processed.",
 		}, []string{"what"}),
@@ -49,20 +51,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, what := range []string{"made", "repeated", "settled"} {
 		m.tasks.WithLabelValues(what)
 	}
-	reg.MustRegister(m.rounds, m.failures, m.took, m.begun, m.ended, m.tasks)
 	return m
 }
 
-func (m *Metrics) failed() {
-	if m != nil {
-		m.failures.Inc()
-	}
-}
-
 func (m *Metrics) batch(step *Step, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.rounds.Inc()
 	m.took.Observe(took.Seconds())
 	m.tasks.WithLabelValues("settled").Add(float64(len(step.closed)))

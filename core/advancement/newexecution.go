@@ -10,7 +10,6 @@ import (
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -164,7 +163,7 @@ func (s *Step) complete(ctx context.Context, q *store.Queries, c *advance) error
 		key := workflow.Child{Task: ended.TaskName, Index: int(ended.TaskIndex)}
 		if r, repeated := again[key]; repeated {
 			c.repeats = append(c.repeats,
-				repeat{execution: ended.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
+				repeat{execution: ended.Execution, reason: lifecycle.RetryReason(r.Reason), delay: r.Delay})
 			delete(again, key)
 			continue
 		}
@@ -210,7 +209,7 @@ func (c *advance) held(ctx context.Context, q *store.Queries, again map[workflow
 			continue
 		}
 		c.repeats = append(c.repeats,
-			repeat{execution: *row.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
+			repeat{execution: *row.Execution, reason: lifecycle.RetryReason(r.Reason), delay: r.Delay})
 		c.reopen = append(c.reopen, row.ID)
 	}
 	return nil

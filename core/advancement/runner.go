@@ -1,6 +1,7 @@
 package advancement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,8 @@ func NewRunner(
 	logger *slog.Logger, metrics *Metrics,
 ) *Runner {
 	return &Runner{
-		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics,
+		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger,
+		metrics:  cmp.Or(metrics, NewMetrics(nil)),
 		classify: classify, after: after,
 		queue: newQueue(), now: cfg.withDefaults().Now,
 	}
@@ -128,7 +130,7 @@ type work struct{ *Runner }
 
 // Failed counts and logs a failure.
 func (r work) Failed(ctx context.Context, requests []Request, f batch.Failure) batch.Verdict {
-	r.metrics.failed()
+	r.metrics.failures.Inc()
 	verdict := r.classify(f.Err, f.Tries)
 	if verdict == batch.Again {
 		r.logger.WarnContext(ctx, "Workflows not advanced, retrying",

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -171,8 +170,9 @@ func (w *world) ids(sql string, args ...any) []int64 {
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
-		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}},
-			reports(ended)),
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{
+			Retry: lifecycle.RetryPolicy{Enabled: true, Unstarted: 2},
+		}, reports(ended)),
 		scheduler.FillStep{},
 		scheduler.NewRequestStep(requested),
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/attune-go/attune/core/act"
-	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -54,7 +54,7 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 // permitCancel lets an execution token stop its own execution and its descendants. As published, an
 // access token may stop every execution.
 func (s *Server) permitCancel(r *http.Request, by *caller, id int64) error {
-	if by.claims == nil || by.claims.Type != token.Execution {
+	if by.claims == nil || by.claims.Type != secret.ExecutionToken {
 		return nil
 	}
 	within, err := s.deps.Published.Store.ExecutionWithin(r.Context(), by.claims.Execution.ExecutionID, id)
@@ -77,7 +77,7 @@ func (c *caller) actor() string {
 		return "token " + c.name
 	case c.claims == nil:
 		return "http without a token"
-	case c.claims.Type == token.Execution:
+	case c.claims.Type == secret.ExecutionToken:
 		return fmt.Sprintf("execution %d", c.claims.Execution.ExecutionID)
 	}
 	return fmt.Sprintf("%s (identity %s)", cmp.Or(c.claims.Login, "access token"), c.claims.Subject)

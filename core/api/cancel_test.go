@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -70,10 +70,9 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 // Published tokens cancel: an access token every execution, an execution token its own and
 // those below it, others none. The audit names them.
 func TestPublishedTokensCancel(t *testing.T) {
-	const secret = jwtSecret
 	st := testkit.Store(t)
 	deps := publishedOver(st)
-	deps.Signer = token.New([]byte(secret))
+	deps.Signer = secret.NewSigner([]byte(jwtSecret))
 	handler := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
 		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
@@ -85,7 +84,9 @@ func TestPublishedTokensCancel(t *testing.T) {
 	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &parent }).ID
 	grandchild := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &child }).ID
 	other := testkit.Execution(t, st, action).ID
-	own, err := token.New([]byte(secret)).Sign(token.ExecutionClaims{ExecutionID: parent, ActionRef: "demo.sleep"})
+	own, err := secret.NewSigner([]byte(jwtSecret)).Sign(secret.ExecutionClaims{
+		ExecutionID: parent, ActionRef: "demo.sleep",
+	})
 	require.NoError(t, err)
 	for _, c := range []struct {
 		bearer string
@@ -104,15 +105,15 @@ func TestPublishedTokensCancel(t *testing.T) {
 			map[string]any{"error": map[string]any{"code": 401.0, "message": "Invalid authentication token"}},
 			"",
 		},
-		{published(t, token.Worker, "1"), other, 403, nil, ""},
-		{published(t, token.Sensor, "1"), other, 403, nil, ""},
+		{published(t, secret.WorkerToken, "1"), other, 403, nil, ""},
+		{published(t, secret.SensorToken, "1"), other, 403, nil, ""},
 		{own, other, 403, map[string]any{
 			"code": "FORBIDDEN", "error": "an execution token may cancel only its own execution and those below it",
 		}, ""},
 		{own, 999_999, 403, nil, ""},
 		{own, grandchild, 200, nil, fmt.Sprintf("execution %d", parent)},
-		{published(t, token.Access, "7"), other, 200, nil, "x (identity 7)"},
-		{published(t, token.Access, "7"), 999_999, 404, nil, ""},
+		{published(t, secret.AccessToken, "7"), other, 200, nil, "x (identity 7)"},
+		{published(t, secret.AccessToken, "7"), 999_999, 404, nil, ""},
 	} {
 		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), c.bearer,
 			"")

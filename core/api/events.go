@@ -7,7 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // maxEventBody bounds the body of an emitted event.
@@ -49,7 +49,7 @@ func (s *Server) emit(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !done.Repeated {
-		s.links(r.Context(), trace.Event, done.ID)
+		s.links(r.Context(), tracing.Event, done.ID)
 	}
 	return emittedEvent{
 		ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,

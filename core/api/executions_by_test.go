@@ -11,15 +11,15 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 	f := newFleet(t)
 	handler := signed(f.store)
-	bearer := published(t, token.Worker, "1")
+	bearer := published(t, secret.WorkerToken, "1")
 	for path, want := range map[string]struct {
 		ids                      []int64
 		size, items, pages, page float64
@@ -73,7 +73,7 @@ func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 	testkit.Exec(t, st, `insert into identity (id, login, frozen) values (7, 'ann', false), (8, 'bob', true)`)
 	testkit.Action(t, st, "demo.a")
 	deps := publishedOver(st)
-	deps.Signer = token.New([]byte(jwtSecret))
+	deps.Signer = secret.NewSigner([]byte(jwtSecret))
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
 		View:       alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
@@ -91,12 +91,12 @@ func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 		server.Handler().ServeHTTP(w, r)
 		return w.Code
 	}
-	ann := published(t, token.Access, "7")
+	ann := published(t, secret.AccessToken, "7")
 	require.Equal(t, http.StatusOK, ask(http.MethodGet, ann, ""))
 	require.Equal(t, http.StatusOK, ask(http.MethodHead, ann, ""))
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodPost, ann, ""))
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, published(t, token.Access, "8"), ""), "frozen")
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, published(t, token.Refresh, "7"), ""))
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, published(t, secret.AccessToken, "8"), ""), "frozen")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, published(t, secret.RefreshToken, "7"), ""))
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, "reads", ""), "a token of ours is no login")
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, ann, "nonsense"), "the header wins")
 }

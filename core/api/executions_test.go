@@ -18,10 +18,10 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -35,7 +35,7 @@ func publishedOver(st *store.Store) api.Published {
 // signed serves them for published tokens.
 func signed(st *store.Store) http.Handler {
 	published := publishedOver(st)
-	published.Signer = token.New([]byte(jwtSecret))
+	published.Signer = secret.NewSigner([]byte(jwtSecret))
 	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: published,
 		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
@@ -43,7 +43,7 @@ func signed(st *store.Store) http.Handler {
 }
 
 // published is a token of any type, as the published services sign it.
-func published(t *testing.T, kind token.Type, subject string) string {
+func published(t *testing.T, kind secret.TokenType, subject string) string {
 	t.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
 		"sub": subject, "login": "x", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
@@ -154,7 +154,7 @@ func curl(t *testing.T, line string, variables *strings.Replacer) *http.Request 
 // secret of these is configured.
 func TestPublishedCommandLinesWork(t *testing.T) {
 	t.Parallel()
-	for name, secret := range map[string]string{"AsTheyStand": "", "WithAToken": jwtSecret} {
+	for name, key := range map[string]string{"AsTheyStand": "", "WithAToken": jwtSecret} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OwnStore(t)
@@ -162,7 +162,7 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 				`insert into queue_stats (action_id, queue_length) select id, 3 from action where ref = 'core.echo'`)
 			testkit.Exec(t, st, `insert into identity (login) values ('ann')`)
 			deps := publishedOver(st)
-			deps.Signer = token.New([]byte(secret))
+			deps.Signer = secret.NewSigner([]byte(key))
 			server := api.New("127.0.0.1:0", api.Deps{
 				Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
 				View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
@@ -170,12 +170,12 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 			require.NoError(t, server.Start(t.Context()))
 			t.Cleanup(server.Stop)
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			bearer := published(t, token.Access,
+			bearer := published(t, secret.AccessToken,
 				fmt.Sprint(testkit.Count(t, st, `select id from identity where login = 'ann'`)))
 			id := ""
 			for _, c := range curlLines {
 				r := curl(t, c.line, strings.NewReplacer("localhost:8080", server.Addr(), "$TOKEN", bearer, "{id}", id))
-				if secret != "" {
+				if key != "" {
 					r.Header.Set("Authorization", "Bearer "+bearer)
 				}
 				response, err := client.Do(r)
@@ -255,7 +255,7 @@ func TestABoundedListGoesOn(t *testing.T) {
 	testkit.Exec(t, f.store, `alter table execution disable trigger user`)
 	testkit.Exec(t, f.store, `insert into execution (action_ref, status, config) select 'demo.many', 'requested', '{}' from generate_series(1, 20000)`)
 	handler := signed(f.store)
-	bearer := published(t, token.Worker, "1")
+	bearer := published(t, secret.WorkerToken, "1")
 	list := func(query string) (ids []any, at map[string]any) {
 		code, answer := call(t, handler, http.MethodGet, "/api/v1/executions?"+query, bearer, "")
 		require.Equal(t, http.StatusOK, code, answer)
@@ -277,7 +277,7 @@ func TestABoundedListGoesOn(t *testing.T) {
 func TestListsAreFilteredAsPublished(t *testing.T) {
 	f := newFleet(t)
 	handler := signed(f.store)
-	bearer := published(t, token.Worker, "1")
+	bearer := published(t, secret.WorkerToken, "1")
 	of := func(positions ...int) []int64 {
 		ids := []int64{}
 		for _, i := range positions {
@@ -350,7 +350,7 @@ func TestListsAreFilteredAsPublished(t *testing.T) {
 func TestPagesSayWhereTheyAre(t *testing.T) {
 	f := newFleet(t)
 	handler := signed(f.store)
-	bearer := published(t, token.Sensor, "1")
+	bearer := published(t, secret.SensorToken, "1")
 	for query, want := range map[string]string{
 		"":                                  `{"page":1,"page_size":20,"has_previous":false,"has_next":false}`,
 		"per_page=3":                        `{"page":1,"page_size":3,"has_previous":false,"has_next":true}`,
@@ -374,7 +374,7 @@ func TestPagesSayWhereTheyAre(t *testing.T) {
 func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 	st := testkit.Store(t)
 	handler := signed(st)
-	bearer := published(t, token.Worker, "1")
+	bearer := published(t, secret.WorkerToken, "1")
 	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.a")).ID
 	testkit.Exec(t, st, `update execution set created = '2026-06-01T10:00:00.5Z' where id = $1`, id)
 	members := func(of any) []string {
@@ -521,9 +521,9 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 	action := testkit.Action(t, st, "demo.a")
 	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	ended := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusCompleted }).ID
-	signer := token.New([]byte(jwtSecret))
+	signer := secret.NewSigner([]byte(jwtSecret))
 	ofExecution := func(id int64) string {
-		text, err := signer.Sign(token.ExecutionClaims{
+		text, err := signer.Sign(secret.ExecutionClaims{
 			ExecutionID: id, ActionRef: "demo.a",
 			PermissionSetRefs: []string{"standard"},
 		})
@@ -552,22 +552,22 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 		"Expired":   {expired, 401, 401, "Authentication token has expired"},
 		"OwnRead":   {"reads", 200, 403, ""},
 		"OwnSubmit": {"submits", 403, 201, ""},
-		"Access":    {published(t, token.Access, "7"), 200, 201, ""},
+		"Access":    {published(t, secret.AccessToken, "7"), 200, 201, ""},
 		"Frozen": {
-			published(t, token.Access, "8"), 401, 401,
+			published(t, secret.AccessToken, "8"), 401, 401,
 			"The identity of this token does not exist or is frozen",
 		},
 		"Gone": {
-			published(t, token.Access, "9"), 401, 401,
+			published(t, secret.AccessToken, "9"), 401, 401,
 			"The identity of this token does not exist or is frozen",
 		},
-		"NoIdentity": {published(t, token.Access, "ann"), 401, 401, "Invalid authentication token"},
+		"NoIdentity": {published(t, secret.AccessToken, "ann"), 401, 401, "Invalid authentication token"},
 		"Refresh": {
-			published(t, token.Refresh, "7"), 401, 401,
+			published(t, secret.RefreshToken, "7"), 401, 401,
 			"A refresh token does not authenticate requests",
 		},
-		"Sensor":         {published(t, token.Sensor, "1"), 200, 403, ""},
-		"Worker":         {published(t, token.Worker, "1"), 200, 403, ""},
+		"Sensor":         {published(t, secret.SensorToken, "1"), 200, 403, ""},
+		"Worker":         {published(t, secret.WorkerToken, "1"), 200, 403, ""},
 		"Execution":      {ofExecution(running), 200, 201, ""},
 		"ExecutionEnded": {ofExecution(ended), 401, 401, "The execution of this token has ended"},
 		"ExecutionGone":  {ofExecution(999_999), 401, 401, "The execution of this token has ended"},
@@ -603,7 +603,7 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 	action := testkit.Action(t, st, "demo.a")
 	testkit.Exec(t, st, `insert into queue_stats (action_id) values ($1)`, action.ID)
 	deps := publishedOver(st)
-	deps.Signer = token.New([]byte(jwtSecret))
+	deps.Signer = secret.NewSigner([]byte(jwtSecret))
 	server := api.New("0.0.0.0:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
 		View:       alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
@@ -618,7 +618,7 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 		server.Handler().ServeHTTP(w, r)
 		return w.Code
 	}
-	worker := published(t, token.Worker, "1")
+	worker := published(t, secret.WorkerToken, "1")
 	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", worker))
 	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", "reads"))
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/actions/demo.a/queue-stats", "other"))
@@ -653,7 +653,7 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 	id := testkit.Execution(t, st, own, func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusRunning }).ID
 	testkit.Exec(t, st, `update execution set executor = 7 where id = $1`, id)
 	bearer := func(workflow string, sets ...string) string {
-		text, err := token.New([]byte(jwtSecret)).Sign(token.ExecutionClaims{
+		text, err := secret.NewSigner([]byte(jwtSecret)).Sign(secret.ExecutionClaims{
 			ExecutionID: id, ActionRef: "demo.a", PermissionSetRefs: sets, WorkflowActionRef: workflow,
 		})
 		require.NoError(t, err)
@@ -727,7 +727,7 @@ func TestAccessTokensHaveTheRightsOfTheirIdentity(t *testing.T) {
 		"UnreadableGrants": {"111", `{"action_ref":"demo.a"}`, 403},
 	} {
 		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute",
-			published(t, token.Access, c.identity), c.body)
+			published(t, secret.AccessToken, c.identity), c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)
 		if code == http.StatusCreated {
 			require.Equal(t, c.identity, fmt.Sprint(jq(t, answer, ".data.executor")), name)
@@ -742,7 +742,7 @@ func TestPublishedRoutesWithoutTheDatabaseSaySo(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	for _, path := range []string{"/api/v1/executions", "/api/v1/executions/1"} {
-		code, answer := call(t, signed(st), http.MethodGet, path, published(t, token.Worker, "1"), "")
+		code, answer := call(t, signed(st), http.MethodGet, path, published(t, secret.WorkerToken, "1"), "")
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
 		require.Equal(t, map[string]any{"error": "the database refuses connections, nothing listens there", "code": "SERVICE_UNAVAILABLE"}, answer)
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -140,7 +140,7 @@ func FuzzHeaders(f *testing.F) {
 	}
 	all := targets()
 	published := publishedOver(&store.Store{})
-	published.Signer = token.New([]byte(jwtSecret))
+	published.Signer = secret.NewSigner([]byte(jwtSecret))
 	server := api.New("192.0.2.7:8080", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: readyNow,
 		Published: published, Acts: triage.New(triage.Config{}, &store.Store{}, nil),

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/lifecycle"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/token"
 )
 
 // Published has the dependencies of the published routes for executions, and of the emission of events. Without a store
@@ -23,7 +23,7 @@ type Published struct {
 	Store     *store.Store
 	Submitter *submit.Submitter
 	// Signer verifies published tokens; nil, or one without a secret, refuses them.
-	Signer *token.Signer
+	Signer *secret.Signer
 }
 
 // publishes adds the published routes for executions, with the paths, bodies, codes and both error
@@ -57,7 +57,7 @@ func (s *Server) publishes(mux *routes) {
 // token.
 type caller struct {
 	// claims are the claims of a published token, nil for a token of ours.
-	claims *token.Claims
+	claims *secret.Claims
 	// executor is the identity that executions of this caller act for, nil for none.
 	executor *int64
 	// name is the name of a token of ours.
@@ -134,7 +134,7 @@ func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 	switch {
 	case text == "":
 		return nil, unauthorized("Missing authentication token")
-	case errors.Is(err, token.ErrExpired):
+	case errors.Is(err, secret.ErrExpired):
 		return nil, unauthorized("Authentication token has expired")
 	case err != nil:
 		return nil, unauthorized("Invalid authentication token")
@@ -169,10 +169,10 @@ func loginCookie(r *http.Request) string {
 
 // recognise checks the subject of a valid token. It refuses the tokens of ended executions, and of
 // deleted or frozen identities, before they expire.
-func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (*caller, error) {
+func (s *Server) recognise(r *http.Request, claims *secret.Claims, scope Scope) (*caller, error) {
 	by := &caller{claims: claims}
 	switch claims.Type {
-	case token.Execution:
+	case secret.ExecutionToken:
 		id := claims.Execution.ExecutionID
 		row, err := s.deps.Published.Store.TokenExecution(r.Context(), id)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && row.Status.Terminal() {
@@ -183,7 +183,7 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 		}
 		by.executor = row.Executor
 		return by, nil
-	case token.Access:
+	case secret.AccessToken:
 		id, err := strconv.ParseInt(claims.Subject, 10, 64)
 		if err != nil {
 			return nil, unauthorized("Invalid authentication token")
@@ -197,7 +197,7 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 		}
 		by.executor = &id
 		return by, nil
-	case token.Sensor, token.Worker:
+	case secret.SensorToken, secret.WorkerToken:
 		if scope == ScopeRead {
 			return by, nil
 		}

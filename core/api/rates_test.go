@@ -18,16 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 )
 
 // limited is a server that others reach, with the tokens ann and bot, which may read.
 func limited(t *testing.T, rates api.Rates, logger *slog.Logger) *api.Server {
 	t.Helper()
 	deps := publishedOver(&store.Store{})
-	deps.Signer = token.New([]byte(jwtSecret))
+	deps.Signer = secret.NewSigner([]byte(jwtSecret))
 	server := api.New("192.0.2.7:8080", api.Deps{
 		Logger: logger, Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: readyNow, Rates: rates,
 		Published: deps,
@@ -165,7 +165,7 @@ func TestAPublishedTokenHasARate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := limited(t, api.Rates{PerToken: 2, Unauthorized: 5}, telemetry.Discard())
-		issued := published(t, token.Sensor, "core.timer")
+		issued := published(t, secret.SensorToken, "core.timer")
 		handler := server.Handler()
 		codes := map[int]int{}
 		for range 50 {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/token"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // maxRequestBody bounds the body of a request for an execution.
@@ -50,7 +50,7 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	if body.ArtifactRetentionLimit != nil {
 		options.ArtifactRetentionLimit = *body.ArtifactRetentionLimit
 	}
-	if by.claims != nil && by.claims.Type == token.Execution {
+	if by.claims != nil && by.claims.Type == secret.ExecutionToken {
 		options.Parent = &by.claims.Execution.ExecutionID
 	}
 	if err := s.permit(r, by, body); err != nil {
@@ -63,7 +63,7 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 		return 0, nil, err
 	}
 	if !done.Repeated {
-		s.links(r.Context(), trace.Execution, done.ID)
+		s.links(r.Context(), tracing.Execution, done.ID)
 	}
 	return s.asRequested(r, done)
 }
@@ -131,7 +131,7 @@ func (s *Server) permit(r *http.Request, by *caller, body *requestBody) error {
 	switch {
 	case by.claims == nil:
 		return within(wanted, defaults)
-	case by.claims.Type == token.Execution:
+	case by.claims.Type == secret.ExecutionToken:
 		return permitExecution(by.claims.Execution, action, wanted)
 	}
 	return s.permitIdentity(r, *by.executor, action, wanted, defaults)
@@ -151,7 +151,7 @@ func within(wanted, allowed []string) error {
 
 // permitExecution lets an execution request actions of its own and its workflow's pack
 // if it has standard access, with no more permission sets than its own.
-func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted []string) error {
+func permitExecution(own *secret.TokenMetadata, action grantedAction, wanted []string) error {
 	standard := slices.Contains(own.PermissionSetRefs, standardAccess) &&
 		(slices.Contains(own.StandardAccessActionRefs, action.ref) ||
 			slices.Contains(own.StandardAccessPackRefs, action.pack))

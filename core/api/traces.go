@@ -6,20 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Traces is where the spans of requests go; tracing.Requests implements it.
 type Traces interface {
-	trace.Sink
+	tracing.Sink
 	// Sample begins a trace.
-	Sample() trace.Context
+	Sample() tracing.Context
 	// Begins returns the first span of the trace of a new row.
-	Begins(ctx context.Context, kind trace.Kind, row int64) (trace.Context, error)
+	Begins(ctx context.Context, kind tracing.Kind, row int64) (tracing.Context, error)
 }
 
 // tracedRequest is the span of a request before its end.
-type tracedRequest struct{ links []trace.Context }
+type tracedRequest struct{ links []tracing.Context }
 
 type tracedKey struct{}
 
@@ -37,11 +37,11 @@ func (s *Server) traced(next http.Handler) http.Handler {
 		}
 		begun := time.Now()
 		at := s.deps.Traces.Sample()
-		client := trace.Parse(r.Header.Get(trace.Header))
+		client := tracing.Parse(r.Header.Get(tracing.Header))
 		ctx := r.Context()
 		if client.Valid() {
-			at = trace.Context{Trace: client.Trace, Span: at.Span, Sampled: client.Sampled}
-			ctx = trace.With(ctx, client)
+			at = tracing.Context{Trace: client.Trace, Span: at.Span, Sampled: client.Sampled}
+			ctx = tracing.With(ctx, client)
 		}
 		request := &tracedRequest{}
 		inner := r.WithContext(context.WithValue(ctx, tracedKey{}, request))
@@ -51,10 +51,10 @@ func (s *Server) traced(next http.Handler) http.Handler {
 		if route == "" {
 			route = r.Method
 		}
-		span := trace.Span{
-			Context: at, Parent: client.Span, Name: route, Role: trace.Server, Start: begun, End: time.Now(),
+		span := tracing.Span{
+			Context: at, Parent: client.Span, Name: route, Role: tracing.Server, Start: begun, End: time.Now(),
 			Links: request.links,
-			Attrs: []trace.Attr{
+			Attrs: []tracing.Attr{
 				{Key: "http.request.method", Value: r.Method},
 				{Key: "http.route", Value: route},
 				{Key: "http.response.status_code", Value: int64(answer.code)},
@@ -68,7 +68,7 @@ func (s *Server) traced(next http.Handler) http.Handler {
 }
 
 // links links the span of a request to the trace of a row that it made.
-func (s *Server) links(ctx context.Context, kind trace.Kind, row int64) {
+func (s *Server) links(ctx context.Context, kind tracing.Kind, row int64) {
 	request, ok := ctx.Value(tracedKey{}).(*tracedRequest)
 	if !ok {
 		return

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"errors"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -24,24 +23,14 @@ type Batch struct {
 
 // Delivery is one received message.
 type Delivery struct {
-	MessageID       string
-	CorrelationID   string
-	Type            string
-	RoutingKey      string
-	Exchange        string
-	ContentType     string
-	ContentEncoding string
-	AppID           string
-	ReplyTo         string
-	UserID          string
+	Properties
+
+	RoutingKey string
+	Exchange   string
 	// Expiration is the message's own time to live in milliseconds, as sent.
-	Expiration   string
-	Priority     uint8
-	DeliveryMode uint8
-	Redelivered  bool
-	Headers      Table
-	Timestamp    time.Time
-	Body         []byte
+	Expiration  string
+	Redelivered bool
+	Body        []byte
 
 	weight   int // its bytes in memory, as the budget counts them
 	batch    *Batch
@@ -143,12 +132,12 @@ func deliveryOf(d *amqp.Delivery) Delivery {
 	weight := weightOf(d)
 	delete(d.Headers, headerWeight)
 	return Delivery{
-		weight:    weight,
-		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
-		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
-		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,
-		ReplyTo: d.ReplyTo, UserID: d.UserId, DeliveryMode: d.DeliveryMode,
-		Expiration: d.Expiration, Priority: d.Priority, Redelivered: d.Redelivered,
-		Headers: d.Headers, Timestamp: d.Timestamp, Body: d.Body,
+		Properties: Properties{
+			MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type, ContentType: d.ContentType,
+			ContentEncoding: d.ContentEncoding, ReplyTo: d.ReplyTo, AppID: d.AppId, UserID: d.UserId,
+			DeliveryMode: d.DeliveryMode, Priority: d.Priority, Timestamp: d.Timestamp, Headers: d.Headers,
+		},
+		RoutingKey: d.RoutingKey, Exchange: d.Exchange, Expiration: d.Expiration, Redelivered: d.Redelivered,
+		Body: d.Body, weight: weight,
 	}
 }

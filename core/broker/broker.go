@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -32,13 +33,14 @@ type Broker struct {
 
 var _ supervise.Service = (*Broker)(nil)
 
-// New makes a Broker; it connects at Start. A nil logger discards, nil metrics measure nothing.
+// New makes a Broker; it connects at Start. A nil logger discards; nil metrics are not exported.
 func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	if logger == nil {
 		logger = telemetry.Discard()
 	}
 	b := &Broker{
-		cfg: cfg.withDefaults(), logger: logger, metrics: metrics, held: newBudget(), trying: make(chan struct{}, 1),
+		cfg: cfg.withDefaults(), logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)), held: newBudget(),
+		trying: make(chan struct{}, 1),
 	}
 	b.publish = newLink(b, "publish")
 	b.consume = newLink(b, consumePurpose)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -188,6 +189,36 @@ func onChannel[T any](ctx context.Context, c *connection, use func(*amqp.Channel
 		defer discardChannel(channel)
 		return use(channel)
 	}, nil)
+}
+
+// use is onChannel of a link; what names the purpose in an error.
+func use[T any](ctx context.Context, l *link, what string, run func(*amqp.Channel) (T, error)) (value T, err error) {
+	conn, err := l.wait(ctx)
+	if err == nil {
+		if value, err = onChannel(ctx, conn, run); err == nil {
+			return value, nil
+		}
+		if conn.IsClosed() {
+			err = fmt.Errorf("%w: %w", ErrNotConnected, err)
+		}
+	}
+	var none T
+	return none, fmt.Errorf("%s: %w", what, err)
+}
+
+// apart is use of a connection of its own, which ends with it.
+func apart[T any](
+	ctx context.Context, b *Broker, purpose, what string, run func(*amqp.Channel) (T, error),
+) (value T, err error) {
+	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/"+purpose)
+	if err != nil {
+		return value, fmt.Errorf("%s: %w: %w", what, ErrNotConnected, err)
+	}
+	defer conn.goodbye()
+	if value, err = onChannel(ctx, conn, run); err != nil {
+		return value, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
 }
 
 // refusal is the broker's own error in err, if there is one with one of these codes.

@@ -46,8 +46,29 @@ type declarer struct {
 	errs    []error
 }
 
-// declare runs declarations on the consuming connection and joins the errors.
-func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
+// declare declares a topology.
+func (b *Broker) declare(ctx context.Context, list func(*Topology)) error {
+	var t Topology
+	list(&t)
+	t = t.ofType(b.cfg.QuorumQueues)
+	return b.rewire(ctx, func(d *declarer) {
+		for _, e := range t.Exchanges {
+			d.step("exchange "+e.Name, func(ch *amqp.Channel) error {
+				return ch.ExchangeDeclare(e.Name, e.Kind, true, false, e.Internal, false, nil)
+			})
+		}
+		for _, q := range t.Queues {
+			d.queue(q)
+		}
+		for _, one := range t.Bindings {
+			d.step(fmt.Sprintf("binding of queue %s to exchange %s with key %q", one.Queue, one.Source, one.RoutingKey),
+				func(ch *amqp.Channel) error { return ch.QueueBind(one.Queue, one.RoutingKey, one.Source, false, nil) })
+		}
+	})
+}
+
+// rewire runs declarations and deletions on the consuming connection and joins the errors.
+func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
 		return fmt.Errorf("declare topology: %w", err)
@@ -82,27 +103,20 @@ func (d *declarer) step(object string, declare func(*amqp.Channel) error) {
 	}
 }
 
-func (d *declarer) exchange(name, kind string, internal bool) {
-	d.step("exchange "+name, func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclare(name, kind, true, false, internal, false, nil)
-	})
-}
-
 // queue declares a queue. The broker refuses every use of a crashed queue until it is deleted. A
 // crashed queue is declared again if its messages are copies of database rows; an operator must
 // handle the dead-letter queue.
-func (d *declarer) queue(name string, arguments Table) {
-	arguments = ofType(arguments, d.broker.cfg.QuorumQueues)
+func (d *declarer) queue(q DeclaredQueue) {
 	declare := func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
+		_, err := ch.QueueDeclare(q.Name, true, false, false, false, q.Arguments)
 		return err
 	}
-	d.step("queue "+name, func(ch *amqp.Channel) error {
+	d.step("queue "+q.Name, func(ch *amqp.Channel) error {
 		err := declare(ch)
-		if !crashed(err) || name == message.QueueDeadLetter || d.broker.cfg.QuorumQueues {
+		if !crashed(err) || q.Name == message.QueueDeadLetter || d.broker.cfg.QuorumQueues {
 			return err
 		}
-		d.recreate(name, err)
+		d.recreate(q.Name, err)
 		if ch, err = d.conn.Channel(); err != nil { // the refusal has closed the other channel
 			return err
 		}
@@ -130,13 +144,6 @@ func crashed(err error) bool {
 	return missing && strings.Contains(refused.Reason, "crashed")
 }
 
-func (d *declarer) bind(queue, exchange string, keys ...string) {
-	for _, key := range keys {
-		d.step(fmt.Sprintf("binding of queue %s to exchange %s with key %q", queue, exchange, key),
-			func(ch *amqp.Channel) error { return ch.QueueBind(queue, key, exchange, false, nil) })
-	}
-}
-
 // QueueState is the broker's state of a queue at the time of the call.
 type QueueState struct {
 	Exists bool
@@ -149,21 +156,26 @@ type QueueState struct {
 // QueueState reads the state of a queue. It is exact, unlike the management API's. A missing queue
 // is no error.
 func (b *Broker) QueueState(ctx context.Context, name string) (QueueState, error) {
-	conn, err := b.consume.wait(ctx)
-	if err != nil {
-		return QueueState{}, fmt.Errorf("read the state of queue %s: %w", name, err)
-	}
-	state, err := onChannel(ctx, conn, func(channel *amqp.Channel) (QueueState, error) {
+	state, err := use(ctx, b.consume, "read the state of queue "+name, func(channel *amqp.Channel) (QueueState, error) {
 		queue, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
 		return QueueState{Exists: true, Consumers: queue.Consumers, Ready: queue.Messages}, err
 	})
 	if _, missing := refusal(err, amqp.NotFound); missing {
 		return QueueState{}, nil
 	}
-	if err != nil {
-		return QueueState{}, fmt.Errorf("read the state of queue %s: %w", name, err)
+	return state, err
+}
+
+// ExchangeExists reports whether an exchange of this name exists.
+func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) {
+	exists, err := use(ctx, b.consume, "look up exchange "+name, func(channel *amqp.Channel) (bool, error) {
+		// A passive declaration ignores the kind.
+		return true, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
+	})
+	if _, missing := refusal(err, amqp.NotFound); missing {
+		return false, nil
 	}
-	return state, nil
+	return exists, err
 }
 
 // Recreated is a queue that was missing or had crashed, and was declared again. Its messages are
@@ -191,25 +203,27 @@ func (b *Broker) recreated(ctx context.Context, queue string, cause error) {
 
 // DeclareQueue declares a durable queue. A *TopologyError says that it exists with other arguments.
 func (b *Broker) DeclareQueue(ctx context.Context, name string, arguments Table) error {
-	return b.declare(ctx, func(d declarations) { d.queue(name, arguments) })
+	return b.declare(ctx, func(t *Topology) { t.queue(name, arguments) })
 }
 
 // BindQueues makes bindings. One that exists is no error.
 func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
-	return b.declare(ctx, func(d declarations) {
-		for _, one := range bindings {
-			d.bind(one.Queue, one.Source, one.RoutingKey)
-		}
-	})
+	return b.declare(ctx, func(t *Topology) { t.Bindings = bindings })
 }
 
-// UnbindQueues deletes bindings. A missing binding is no error.
+// UnbindQueues deletes bindings. A missing binding, queue or exchange is no error.
 func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	return b.rewire(ctx, func(d *declarer) {
 		for _, one := range bindings {
 			d.step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source,
 				one.RoutingKey),
-				func(ch *amqp.Channel) error { return ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil) })
+				func(ch *amqp.Channel) error {
+					err := ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil)
+					if _, missing := refusal(err, amqp.NotFound); missing {
+						return nil
+					}
+					return err
+				})
 		}
 	})
 }
@@ -221,31 +235,12 @@ func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
 	})
 }
 
-func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
-	return b.declare(ctx, func(d declarations) {
-		if steps, ok := d.(*declarer); ok { // a list of declarations deletes nothing
-			list(steps)
-		}
-	})
-}
-
 // UnbindWorkerDeadLetters deletes the bindings of BindWorkerDeadLetters, for a worker whose queues
 // are deleted. A missing binding counts as deleted.
 func (b *Broker) UnbindWorkerDeadLetters(ctx context.Context, id int64) error {
-	conn, err := b.consume.wait(ctx)
-	if err != nil {
-		return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
+	bindings := []Binding{
+		{Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter, RoutingKey: message.DispatchKey(id)},
+		{Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter, RoutingKey: message.CancelKey(id)},
 	}
-	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
-		for _, key := range []string{message.DispatchKey(id), message.CancelKey(id)} {
-			if err == nil {
-				err = channel.QueueUnbind(message.QueueDeadLetter, key, message.ExchangeDeadLetter, nil)
-			}
-		}
-		return none, err
-	})
-	if _, missing := refusal(err, amqp.NotFound); err == nil || missing {
-		return nil
-	}
-	return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
+	return b.UnbindQueues(ctx, bindings)
 }

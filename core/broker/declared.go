@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-// declarations receives a topology: the declarer, or a list.
-type declarations interface {
-	exchange(name, kind string, internal bool)
-	queue(name string, arguments Table)
-	bind(queue, exchange string, keys ...string)
-}
-
 // Topology lists exchanges, queues and bindings with all their arguments.
 type Topology struct {
 	Exchanges []Exchange
@@ -46,24 +39,15 @@ func (t *Topology) bind(queue, exchange string, keys ...string) {
 	}
 }
 
-// ofType adds the type of queues to the arguments of one. Classic queues have no such argument, because
-// other participants declare none.
-func ofType(arguments Table, quorum bool) Table {
-	if !quorum {
-		return arguments
-	}
-	arguments = maps.Clone(arguments)
-	if arguments == nil {
-		arguments = Table{}
-	}
-	arguments["x-queue-type"] = "quorum"
-	return arguments
-}
-
-// ofType is the topology with queues of a type.
+// ofType is the topology with queues of a type. Classic queues have no argument for it, because other participants
+// declare none.
 func (t *Topology) ofType(quorum bool) Topology {
 	for i, q := range t.Queues {
-		t.Queues[i].Arguments = ofType(q.Arguments, quorum)
+		if quorum {
+			arguments := Table{"x-queue-type": "quorum"}
+			maps.Copy(arguments, q.Arguments)
+			t.Queues[i].Arguments = arguments
+		}
 	}
 	return *t
 }
@@ -71,8 +55,8 @@ func (t *Topology) ofType(quorum bool) Topology {
 // ExecutorTopology is what DeclareExecutor declares, without the routes of dead letters.
 func ExecutorTopology(quorum bool) Topology {
 	var t Topology
-	declareCommon(&t)
-	declareExecutor(&t)
+	t.common()
+	t.executor()
 	return t.ofType(quorum)
 }
 
@@ -82,6 +66,6 @@ func WorkerTopology(id int64, ttl time.Duration, quorum bool) Topology {
 		ttl = WorkerQueueTTLDefault
 	}
 	var t Topology
-	declareWorker(&t, id, ttl)
+	t.worker(id, ttl)
 	return t.ofType(quorum)
 }

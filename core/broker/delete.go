@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -31,50 +30,35 @@ func (b *Broker) DeleteQueueIfUnused(ctx context.Context,
 // deleteQueue uses a connection of its own: a queue type without conditions answers by closing the
 // connection.
 func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (messages int, reason string, err error) {
-	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/delete")
-	if err != nil {
-		return 0, "", fmt.Errorf("delete queue %s: %w: %w", name, ErrNotConnected, err)
-	}
-	defer conn.goodbye()
-	messages, err = onChannel(ctx, conn, func(channel *amqp.Channel) (int, error) {
-		return channel.QueueDelete(name, true, ifEmpty, false)
-	})
-	if _, missing := refusal(err, amqp.NotFound); err == nil || missing {
-		return messages, "", nil
-	}
+	remove := func(channel *amqp.Channel) (int, error) { return channel.QueueDelete(name, true, ifEmpty, false) }
+	messages, err = apart(ctx, b, "delete", "delete queue "+name, remove)
 	if _, conditions := refusal(err, amqp.NotImplemented); conditions && b.cfg.QuorumQueues {
-		return b.deleteQuorum(ctx, name, ifEmpty)
+		messages, err = apart(ctx, b, "delete", "delete queue "+name, func(channel *amqp.Channel) (n int, err error) {
+			n, reason, err = deleteQuorum(channel, name, ifEmpty)
+			return n, err
+		})
+	}
+	if _, missing := refusal(err, amqp.NotFound); missing {
+		return messages, "", nil
 	}
 	if refused, ok := refusal(err, amqp.PreconditionFailed, amqp.NotImplemented, amqp.ResourceLocked); ok {
 		return 0, refused.Reason, nil
 	}
-	return 0, "", fmt.Errorf("delete queue %s: %w", name, err)
+	return messages, reason, err
 }
 
 // deleteQuorum deletes a quorum queue, for which the broker checks no conditions: they are checked just before. A
 // dispatch that arrives in between is lost, and its execution is dispatched again after the scheduled timeout.
-func (b *Broker) deleteQuorum(ctx context.Context, name string, ifEmpty bool) (messages int, reason string, err error) {
-	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/delete")
-	if err != nil {
-		return 0, "", fmt.Errorf("delete queue %s: %w: %w", name, ErrNotConnected, err)
+func deleteQuorum(channel *amqp.Channel, name string, ifEmpty bool) (messages int, reason string, err error) {
+	state, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
+	switch {
+	case err != nil:
+		return 0, "", err
+	case state.Consumers > 0:
+		return 0, "queue " + name + " has " + phrase.Plural(state.Consumers, "consumer", "consumers"), nil
+	case ifEmpty && state.Messages > 0:
+		return 0, "queue " + name + " has " + phrase.Plural(state.Messages, "message", "messages"), nil
 	}
-	defer conn.goodbye()
-	messages, err = onChannel(ctx, conn, func(channel *amqp.Channel) (int, error) {
-		state, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
-		switch {
-		case err != nil:
-			return 0, err
-		case state.Consumers > 0:
-			reason = "queue " + name + " has " + phrase.Plural(state.Consumers, "consumer", "consumers")
-			return 0, nil
-		case ifEmpty && state.Messages > 0:
-			reason = "queue " + name + " has " + phrase.Plural(state.Messages, "message", "messages")
-			return 0, nil
-		}
-		return channel.QueueDelete(name, false, false, false)
-	})
-	if _, missing := refusal(err, amqp.NotFound); err == nil || missing {
-		return messages, reason, nil
-	}
-	return 0, "", fmt.Errorf("delete queue %s: %w", name, err)
+	messages, err = channel.QueueDelete(name, false, false, false)
+	return messages, "", err
 }

@@ -182,16 +182,6 @@ func (d *Drain) Close(ctx context.Context) error {
 // PurgeQueue removes all ready messages of a queue, and no delivered ones. It returns their number.
 // After ErrNotConnected the result is unknown.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
-	conn, err := b.consume.wait(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("purge queue %s: %w", name, err)
-	}
-	n, err := onChannel(ctx, conn, func(channel *amqp.Channel) (int, error) { return channel.QueuePurge(name, false) })
-	if err != nil && conn.IsClosed() {
-		err = fmt.Errorf("%w: %w", ErrNotConnected, err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("purge queue %s: %w", name, err)
-	}
-	return n, nil
+	return use(ctx, b.consume, "purge queue "+name,
+		func(channel *amqp.Channel) (int, error) { return channel.QueuePurge(name, false) })
 }

@@ -129,7 +129,7 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, deadLetter Message)
 // deadLetter is the copy of a delivery with the reason and place of its death, and with its properties.
 func deadLetter(d *Delivery, cause error, attempts int, queue, by string) Message {
 	reason := cause.Error()
-	p := d.Properties()
+	p := d.Properties
 	dropped := Table{}
 	if p.MessageID == "" {
 		p.MessageID, dropped["message_id"] = uuid.NewString(), ""

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -119,25 +120,6 @@ func (m *Management) dial(ctx context.Context, network, address string) (net.Con
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// contextTransport adds a context to the requests of a client that has none, and keeps their
-// connections alive, which that client forbids.
-type contextTransport struct {
-	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
-	transport http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(c.ctx)
-	request.Close = false
-	return retrier{c.transport}.RoundTrip(request)
-}
-
-func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
-	user, password := m.credentials()
-	return rabbithole.NewTLSClient(m.endpoint, user, password, contextTransport{ctx, m.transport})
-}
-
 // credentials returns the login for the next request.
 func (m *Management) credentials() (user, password string) {
 	if m.login != nil {
@@ -146,110 +128,142 @@ func (m *Management) credentials() (user, password string) {
 	return m.user, m.password
 }
 
-// through runs one rabbit-hole call with a deadline.
-func through[T any](ctx context.Context, m *Management, what string,
-	call func(*rabbithole.Client) (T, error),
-) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
-	var none T
-	client, err := m.client(ctx)
-	if err != nil {
-		return none, fmt.Errorf("%s: %w", what, err)
-	}
-	value, err := call(client)
-	if err != nil {
-		return none, fmt.Errorf("%s: %w", what, typed(err))
-	}
-	return value, nil
-}
-
-// typed converts rabbit-hole's errors to ours.
-func typed(err error) error {
-	var answer rabbithole.ErrorResponse
-	if errors.As(err, &answer) {
-		return &ManagementError{
-			StatusCode: answer.StatusCode,
-			Reason:     strings.TrimSpace(answer.Message + " " + answer.Reason),
-		}
-	}
-	if _, known := errors.AsType[*ManagementError](err); known {
+// do makes one request that rabbit-hole lacks, and decodes its answer unless into is nil.
+func (m *Management) do(ctx context.Context, method, path string, header http.Header, content []byte, into any) error {
+	answer, err := m.ask(ctx, method, path, header, content)
+	if into == nil {
 		return err
 	}
-	return &ManagementError{StatusCode: http.StatusOK, Page: true, Reason: "no readable JSON: " + err.Error()}
-}
-
-// foreign is the error of a response that no client of the API can read: a refused login, a redirect, a web page.
-// Only a negative result of a health check is an answer with 503, and it is JSON.
-func foreign(request *http.Request, response *http.Response) error {
-	user, _, _ := request.BasicAuth()
-	failure := &ManagementError{StatusCode: response.StatusCode, User: user}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	switch code := response.StatusCode; {
-	case code >= 300 && code < 400:
-		failure.Reason = "to " + response.Header.Get("Location")
-		if to, err := url.Parse(response.Header.Get("Location")); err == nil {
-			failure.Reason = "to " + to.Redacted()
-		}
-	case code == http.StatusUnauthorized, code == http.StatusForbidden, code >= 300 && kind != "application/json":
-		if kind == "text/html" {
-			break // its text says less than the status
-		}
-		body, _ := io.ReadAll(io.LimitReader(response.Body, errorLimit)) // a part is enough
-		failure.Reason = reasonOf(body)
-	case code < 300 && kind == "text/html":
-		failure.Page, failure.Reason = true, "a web page"
-	default:
-		return nil
+	broken := json.Unmarshal(answer, into) // the negative result of a health check has an answer, too
+	if err == nil && broken != nil {
+		return &ManagementError{StatusCode: http.StatusOK, Page: true, Reason: "no readable JSON: " + broken.Error()}
 	}
-	return failure
+	return err
 }
 
-// errorLimit bounds the body of an unsuccessful response.
-const errorLimit = 4 << 10
+// ask makes one request. The management plugin answers a read with 500 while a virtual host or its statistics are being
+// created: the read is repeated.
+func (m *Management) ask(
+	ctx context.Context, method, path string, header http.Header, content []byte,
+) (answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		answer, err = m.once(ctx, method, path, header, content)
+		failure, _ := errors.AsType[*ManagementError](err)
+		if failure == nil || failure.StatusCode != http.StatusInternalServerError || method != http.MethodGet ||
+			try == len(retryPauses) {
+			return answer, err
+		}
+		if !supervise.Sleep(ctx, retryPauses[try]) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// retryPauses are those before a read is repeated.
+var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
 
 // answerLimit bounds the size of one response.
 const answerLimit = 64 << 20
 
-// do makes one request that rabbit-hole lacks.
-func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, http.NoBody)
+func (m *Management) once(
+	ctx context.Context, method, path string, header http.Header, content []byte,
+) (answer []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, bytes.NewReader(content))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	request.SetBasicAuth(m.credentials())
+	user, password := m.credentials()
+	request.SetBasicAuth(user, password)
 	maps.Copy(request.Header, header)
-	response, err := retrier{m.transport}.RoundTrip(request)
+	response, err := m.transport.RoundTrip(request)
 	if err != nil {
-		return err
+		return nil, &ManagementError{Err: err}
 	}
 	defer func() { _ = response.Body.Close() }() // read to its end below
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if answer, err = io.ReadAll(io.LimitReader(response.Body, answerLimit)); err != nil {
+		return nil, &ManagementError{Err: err}
+	}
+	failure := &ManagementError{StatusCode: response.StatusCode, User: user}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch page := kind == "text/html"; {
+	case response.StatusCode >= 400 && page: // its text says less than the status
+	case response.StatusCode >= 400:
+		failure.Reason = reasonOf(answer)
+	case response.StatusCode >= 300:
+		failure.Reason = "to " + response.Header.Get("Location")
+		if to, err := url.Parse(response.Header.Get("Location")); err == nil {
+			failure.Reason = "to " + to.Redacted()
+		}
+	case page:
+		failure.Page, failure.Reason = true, "a web page"
+	default:
+		return answer, nil
+	}
+	return answer, failure
+}
+
+// through runs one call of rabbit-hole.
+func through[T any](ctx context.Context, m *Management, what string, call func(*rabbithole.Client) (T, error),
+) (value T, err error) {
+	client, err := rabbithole.NewTLSClient(m.endpoint, "", "", asked{ctx, m})
+	if err == nil {
+		value, err = call(client)
+	}
+	if failure, known := errors.AsType[*ManagementError](err); known {
+		err = failure // without the words of the HTTP client
+	} else if err != nil {
+		err = &ManagementError{StatusCode: http.StatusOK, Page: true, Reason: "no readable JSON: " + err.Error()}
+	}
 	if err != nil {
-		return &ManagementError{Err: err}
+		return value, fmt.Errorf("%s: %w", what, err)
 	}
-	if response.StatusCode >= 300 {
-		user, _, _ := request.BasicAuth()
-		return &ManagementError{StatusCode: response.StatusCode, Reason: reasonOf(body), User: user}
+	return value, nil
+}
+
+// asked makes the requests of a client that knows no context, and closes every connection, like all others.
+type asked struct {
+	ctx context.Context //nolint:containedctx // that is its purpose; it lives for one call
+	m   *Management
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a asked) RoundTrip(request *http.Request) (*http.Response, error) {
+	var content []byte
+	if request.Body != nil {
+		var err error
+		if content, err = io.ReadAll(request.Body); err != nil {
+			return nil, err
+		}
 	}
-	if into == nil {
-		return nil
+	path := strings.TrimPrefix(request.URL.String(), a.m.endpoint+"/api/")
+	header := http.Header{"Content-Type": {"application/json"}}
+	answer, err := a.m.ask(a.ctx, request.Method, path, header, content)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return typed(err)
-	}
-	return nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: request, Body: io.NopCloser(bytes.NewReader(answer)), Header: http.Header{},
+	}, nil
 }
 
 // get reads one resource of the API.
 func get[T any](ctx context.Context, m *Management, what, path string) (value T, err error) {
-	if err = m.do(ctx, http.MethodGet, path, nil, &value); err != nil {
+	if err = m.do(ctx, http.MethodGet, path, nil, nil, &value); err != nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
 	return value, nil
+}
+
+// within is the path of something in the virtual host.
+func (m *Management) within(kind string, names ...string) string {
+	path := kind + "/" + url.PathEscape(m.vhost)
+	for _, name := range names {
+		path += "/" + url.PathEscape(name)
+	}
+	return path
 }
 
 // reasonOf finds the reason in the body of an error response.
@@ -265,37 +279,4 @@ func reasonOf(body []byte) string {
 		return answer.Error
 	}
 	return strings.TrimSpace(fmt.Sprint(answer.Error, " ", answer.Reason))
-}
-
-// retrier repeats a read that the management plugin answers with 500, which it does while a virtual
-// host or its statistics are being created. It passes on every other response, even a 503, which is
-// the negative result of a health check.
-type retrier struct{ transport http.RoundTripper }
-
-// retryPauses are those before a read is repeated.
-var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
-
-// RoundTrip implements http.RoundTripper.
-func (r retrier) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := r.transport.RoundTrip(request)
-	for _, pause := range retryPauses {
-		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
-			break
-		}
-		// so that the connection can be used again
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit))
-		_ = response.Body.Close()
-		if !supervise.Sleep(request.Context(), pause) {
-			return nil, request.Context().Err()
-		}
-		response, err = r.transport.RoundTrip(request.Clone(request.Context()))
-	}
-	if err != nil {
-		return nil, &ManagementError{Err: err}
-	}
-	if err := foreign(request, response); err != nil {
-		_ = response.Body.Close()
-		return nil, err
-	}
-	return response, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measures a Broker. A nil *Metrics measures nothing.
+// Metrics measures a Broker.
 type Metrics struct {
 	connected   *prometheus.GaugeVec
 	blocked     *prometheus.GaugeVec
@@ -61,9 +61,6 @@ func flag(on bool) float64 {
 }
 
 func (m *Metrics) up(connection string, up bool) {
-	if m == nil {
-		return
-	}
 	m.connected.WithLabelValues(connection).Set(flag(up))
 	if !up {
 		m.blocked.WithLabelValues(connection).Set(0)
@@ -71,15 +68,10 @@ func (m *Metrics) up(connection string, up bool) {
 }
 
 func (m *Metrics) block(connection string, blocked bool) {
-	if m != nil {
-		m.blocked.WithLabelValues(connection).Set(flag(blocked))
-	}
+	m.blocked.WithLabelValues(connection).Set(flag(blocked))
 }
 
 func (m *Metrics) connect(connection string, err error) {
-	if m == nil {
-		return
-	}
 	outcome := "connected"
 	if err != nil {
 		outcome = "failed"
@@ -88,15 +80,10 @@ func (m *Metrics) connect(connection string, err error) {
 }
 
 func (m *Metrics) sent() {
-	if m != nil {
-		m.outstanding.Inc()
-	}
+	m.outstanding.Inc()
 }
 
 func (m *Metrics) resolved(status Status, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.outstanding.Dec()
 	if status != Unknown {
 		m.confirm.Observe(took.Seconds())
@@ -104,31 +91,23 @@ func (m *Metrics) resolved(status Status, took time.Duration) {
 }
 
 func (m *Metrics) outcomes(outcomes []Outcome) {
-	if m == nil {
-		return
-	}
 	for _, outcome := range outcomes {
 		m.published.WithLabelValues(outcome.Status.String()).Inc()
 	}
 }
 
 func (m *Metrics) subscribe(queue string, on bool) {
-	if m != nil {
-		m.subscribed.WithLabelValues(queue).Set(flag(on))
-	}
+	m.subscribed.WithLabelValues(queue).Set(flag(on))
 }
 
 func (m *Metrics) countDelivered(queue string, size, again int) {
-	if m == nil {
-		return
-	}
 	m.delivered.WithLabelValues(queue, "false").Add(float64(size - again))
 	m.delivered.WithLabelValues(queue, "true").Add(float64(again))
 	m.batch.WithLabelValues(queue).Observe(float64(size))
 }
 
 func (m *Metrics) settle(queue, how string, n int) {
-	if m != nil && n > 0 {
+	if n > 0 {
 		m.settled.WithLabelValues(queue, how).Add(float64(n))
 	}
 }

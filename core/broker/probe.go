@@ -71,17 +71,10 @@ const (
 // key of their own. That exchange must be direct, as declared, else they would also arrive
 // elsewhere.
 func (b *Broker) ProbeDeath(ctx context.Context) error {
-	conn, err := b.publish.wait(ctx)
-	if err != nil {
-		return fmt.Errorf("probe expiry and rejection: %w", err)
-	}
-	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
+	_, err := use(ctx, b.publish, "probe expiry and rejection", func(channel *amqp.Channel) (none struct{}, err error) {
 		return none, probeDeath(ctx, channel)
 	})
-	if err != nil {
-		return fmt.Errorf("probe expiry and rejection: %w", err)
-	}
-	return nil
+	return err
 }
 
 func probeDeath(ctx context.Context, channel *amqp.Channel) error {

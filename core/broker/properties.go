@@ -22,15 +22,6 @@ type Properties struct {
 	Headers                Table
 }
 
-// Properties are the properties of the delivery.
-func (d *Delivery) Properties() Properties {
-	return Properties{
-		MessageID: d.MessageID, CorrelationID: d.CorrelationID, Type: d.Type, ContentType: d.ContentType,
-		ContentEncoding: d.ContentEncoding, ReplyTo: d.ReplyTo, AppID: d.AppID, UserID: d.UserID,
-		DeliveryMode: d.DeliveryMode, Priority: d.Priority, Timestamp: d.Timestamp, Headers: d.Headers,
-	}
-}
-
 // publishing is a message with these properties, from a login.
 func (p *Properties) publishing(body []byte, login string) amqp.Publishing {
 	m := amqp.Publishing{

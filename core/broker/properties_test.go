@@ -69,7 +69,7 @@ func TestPropertiesAreSentAgainAsTheyWere(t *testing.T) {
 		require.NoError(t, b.plain.Publish("", "q", false, false, sent))
 		consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
 		batch := b.next(consumer)
-		of := batch.Deliveries[0].Properties()
+		of := batch.Deliveries[0].Properties
 		require.NoError(t, batch.Ack())
 		consumer.Stop()
 		again, err := broker.DecodeProperties(of.Encode())

@@ -28,15 +28,15 @@ func toDeadLetters() Table { return Table{"x-dead-letter-exchange": message.Exch
 // DeclareCommon declares the objects that every participant declares: the exchanges and the
 // dead-letter queue. An error does not stop the other declarations; a *TopologyError names an
 // object with other properties.
-func (b *Broker) DeclareCommon(ctx context.Context) error { return b.declare(ctx, declareCommon) }
+func (b *Broker) DeclareCommon(ctx context.Context) error { return b.declare(ctx, (*Topology).common) }
 
-func declareCommon(d declarations) {
-	d.exchange(message.ExchangeEvents, "topic", false)
-	d.exchange(message.ExchangeExecutions, "topic", false)
-	d.exchange(message.ExchangeNotifications, "fanout", false)
-	d.exchange(message.ExchangeDeadLetter, "direct", false)
-	d.queue(message.QueueDeadLetter, nil)
-	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as all participants do; matches nothing
+func (t *Topology) common() {
+	t.exchange(message.ExchangeEvents, "topic", false)
+	t.exchange(message.ExchangeExecutions, "topic", false)
+	t.exchange(message.ExchangeNotifications, "fanout", false)
+	t.exchange(message.ExchangeDeadLetter, "direct", false)
+	t.queue(message.QueueDeadLetter, nil)
+	t.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as all participants do; matches nothing
 }
 
 // DeclareExecutor declares the common objects, the queues of the executor, and the routes of dead
@@ -44,11 +44,11 @@ func declareCommon(d declarations) {
 // catching exchange with its policy if the management API allows it. Either alone carries every
 // dead letter, so a missing policy is no error. Config.NoDeadLetters omits both.
 func (b *Broker) DeclareExecutor(ctx context.Context) error {
-	err := b.declare(ctx, func(d declarations) {
-		declareCommon(d)
-		declareExecutor(d)
+	err := b.declare(ctx, func(t *Topology) {
+		t.common()
+		t.executor()
 		if !b.cfg.NoDeadLetters {
-			d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DeadLetterKeys()...)
+			t.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DeadLetterKeys()...)
 		}
 	})
 	if err != nil || b.cfg.ManagementURL == "" || b.cfg.NoDeadLetters {
@@ -60,7 +60,7 @@ func (b *Broker) DeclareExecutor(ctx context.Context) error {
 	return nil
 }
 
-func declareExecutor(d declarations) {
+func (t *Topology) executor() {
 	for _, q := range []struct{ queue, exchange, key string }{
 		{message.QueueEvents, message.ExchangeEvents, message.KeyEventCreated},
 		{message.QueueEnforcements, message.ExchangeExecutions, message.PatternEnforcement},
@@ -69,18 +69,18 @@ func declareExecutor(d declarations) {
 		{message.QueueExecutionCompleted, message.ExchangeExecutions, message.KeyExecutionCompleted},
 		{message.QueueInquiryResponses, message.ExchangeExecutions, message.KeyInquiryResponded},
 	} {
-		d.queue(q.queue, toDeadLetters())
-		d.bind(q.queue, q.exchange, q.key)
+		t.queue(q.queue, toDeadLetters())
+		t.bind(q.queue, q.exchange, q.key)
 	}
 }
 
 // DeclareBatches declares the queue of completions in batches, which existing executors lack. Its
 // dead letters carry the routing key of single completions.
 func (b *Broker) DeclareBatches(ctx context.Context) error {
-	return b.declare(ctx, func(d declarations) {
+	return b.declare(ctx, func(t *Topology) {
 		arguments := toDeadLetters()
 		arguments["x-dead-letter-routing-key"] = message.KeyExecutionCompleted
-		d.queue(message.QueueExecutionBatches, arguments)
+		t.queue(message.QueueExecutionBatches, arguments)
 	})
 }
 
@@ -90,7 +90,7 @@ func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration)
 	if ttl <= 0 {
 		ttl = WorkerQueueTTLDefault
 	}
-	err := b.declare(ctx, func(d declarations) { declareWorker(d, id, ttl) })
+	err := b.declare(ctx, func(t *Topology) { t.worker(id, ttl) })
 	if refused, ok := errors.AsType[*TopologyError](err); ok && strings.Contains(refused.Reason, "x-message-ttl") {
 		return fmt.Errorf("%w: this queue has another TTL than the configured %s; drain the worker, stop it, delete "+
 			"the queue and start the worker, which declares it anew", err, ttl)
@@ -98,15 +98,15 @@ func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration)
 	return err
 }
 
-func declareWorker(d declarations, id int64, ttl time.Duration) {
+func (t *Topology) worker(id int64, ttl time.Duration) {
 	dispatches := toDeadLetters()
 	dispatches["x-message-ttl"] = milliseconds(ttl)
-	d.queue(message.WorkerExecutionsQueue(id), dispatches)
-	d.bind(message.WorkerExecutionsQueue(id), message.ExchangeExecutions, message.DispatchKey(id))
-	d.queue(message.WorkerCancelQueue(id), toDeadLetters())
-	d.bind(message.WorkerCancelQueue(id), message.ExchangeExecutions, message.CancelKey(id))
-	d.queue(message.WorkerPacksQueue(id), toDeadLetters())
-	d.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
+	t.queue(message.WorkerExecutionsQueue(id), dispatches)
+	t.bind(message.WorkerExecutionsQueue(id), message.ExchangeExecutions, message.DispatchKey(id))
+	t.queue(message.WorkerCancelQueue(id), toDeadLetters())
+	t.bind(message.WorkerCancelQueue(id), message.ExchangeExecutions, message.CancelKey(id))
+	t.queue(message.WorkerPacksQueue(id), toDeadLetters())
+	t.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
 }
 
 // milliseconds has the integer width that others declare, if the value fits.
@@ -123,8 +123,8 @@ func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
 	if b.cfg.NoDeadLetters {
 		return nil
 	}
-	return b.declare(ctx, func(d declarations) {
-		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DispatchKey(id), message.CancelKey(id))
+	return b.declare(ctx, func(t *Topology) {
+		t.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DispatchKey(id), message.CancelKey(id))
 	})
 }
 
@@ -145,9 +145,9 @@ func (b *Broker) catchUnrouted(ctx context.Context) error {
 			return fmt.Errorf("policy %q governs exchange %s already", policy.Name, message.ExchangeDeadLetter)
 		}
 	}
-	err = b.declare(ctx, func(d declarations) {
-		d.exchange(ExchangeUnrouted, "fanout", true)
-		d.bind(message.QueueDeadLetter, ExchangeUnrouted, "")
+	err = b.declare(ctx, func(t *Topology) {
+		t.exchange(ExchangeUnrouted, "fanout", true)
+		t.bind(message.QueueDeadLetter, ExchangeUnrouted, "")
 	})
 	if err != nil {
 		return err

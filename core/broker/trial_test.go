@@ -146,7 +146,7 @@ func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
 	b.dies("q", message.QueueDeadLetter)
 	record := &trials{open: map[string]time.Time{}}
 	for _, queue := range []string{"q", message.QueueDeadLetter} {
-		d := broker.Delivery{MessageID: "m-" + queue, Body: body}
+		d := broker.Delivery{Properties: broker.Properties{MessageID: "m-" + queue}, Body: body}
 		record.open[d.Fingerprint(queue)] = time.Now().Add(-time.Minute)
 	}
 	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)
@@ -183,7 +183,7 @@ func TestATrialOfALivingProcessCondemnsNothing(t *testing.T) {
 	body := bytes.Repeat([]byte("x"), 200<<10)
 	sent(t, testkit.Forger(t, b.url), "", "q", amqp.Publishing{MessageId: "m", Body: body})
 	b.dies("q")
-	d := broker.Delivery{MessageID: "m", Body: body}
+	d := broker.Delivery{Properties: broker.Properties{MessageID: "m"}, Body: body}
 	print, refused := d.Fingerprint("q"), make(chan struct{})
 	record := &trials{open: map[string]time.Time{print: time.Now()}, refused: refused, fails: 1}
 	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)

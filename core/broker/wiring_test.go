@@ -76,10 +76,7 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 		{"name":"127.0.0.1:2 -> 2","state":"blocking","client_properties":[]},{"name":"fine","state":"running"}]`)
 	blocked, err = full.Blocked(b.ctx)
 	require.NoError(t, err)
-	require.Equal(t, []broker.BlockedConnection{
-		{Client: "attune-worker", State: "blocked"},
-		{Client: "127.0.0.1:2 -> 2", State: "blocking"},
-	}, blocked)
+	require.Equal(t, []string{"attune-worker", "127.0.0.1:2 -> 2"}, blocked)
 
 	odd := answering(t, http.StatusOK,
 		`[{"name":"n","running":true,"disk_free":"disk_free_monitoring_disabled","mem_used":7}]`)
@@ -87,6 +84,16 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, nodes[0].DiskFree, "a number that is not watched is unknown")
 	require.Nil(t, nodes[0].MemoryLimit)
+}
+
+// A client without properties, for which the broker writes an empty list, hides no consumer.
+func TestConsumersBesideAClientWithoutAName(t *testing.T) {
+	t.Parallel()
+	odd := answering(t, http.StatusOK, `[{"consumer_tag":"t","queue":{"name":"q"},"channel_details":[],
+		"name":"127.0.0.1:1 -> 2","client_properties":[]}]`)
+	consumers, err := odd.Consumers(testkit.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, []broker.QueueConsumer{{Queue: "q", Tag: "t"}}, consumers)
 }
 
 // TestTheDeliveryLimitThatHolds: of two the smaller, and a negative one is none.

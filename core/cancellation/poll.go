@@ -133,11 +133,8 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 func (p *Poll) rows(ctx context.Context, n int) (full, won bool, err error) {
 	after := p.after
 	for attempt := 1; ; attempt++ {
-		err = p.store.Tx(ctx, "poll cancellations", func(ctx context.Context, tx *store.Tx) error {
-			p.after, full = 0, false
-			if won, err = tx.TryLoopLock(ctx, "cancels"); err != nil || !won {
-				return err
-			}
+		won, err = p.store.Alone(ctx, "poll cancellations", "cancels", func(ctx context.Context, tx *store.Tx) error {
+			p.after = 0
 			rows, err := tx.FindCancels(ctx, after, int32(n))
 			if err != nil {
 				return fmt.Errorf("find cancel requests: %w", err)
@@ -147,6 +144,9 @@ func (p *Poll) rows(ctx context.Context, n int) (full, won bool, err error) {
 			}
 			return p.work(ctx, tx, rows)
 		})
+		if !won {
+			p.after, full = 0, false
+		}
 		if err == nil || attempt == maxTries || !Contended(err) || ctx.Err() != nil {
 			return full, won, err
 		}

@@ -3,6 +3,8 @@ package config
 import (
 	"sync"
 	"time"
+
+	"github.com/attune-go/attune/core/lifecycle"
 )
 
 // Config holds every setting. The zero value is not usable; begin with Default or Load.
@@ -308,6 +310,14 @@ type Retry struct {
 	// Retries of an execution that a worker got and never started, if its action allows fewer: it did nothing yet,
 	// and its action is not the cause. With 0 only max_retries counts, as for started executions.
 	MaxUnstarted int `key:"max_unstarted" default:"3" range:"0..100"`
+}
+
+// Policy is the retry policy of an engine.
+func (r Retry) Policy() lifecycle.RetryPolicy {
+	return lifecycle.RetryPolicy{
+		Enabled: r.Enabled, BaseDelay: r.BaseDelay, Multiplier: r.Multiplier, MaxDelay: r.MaxDelay, Jitter: r.Jitter,
+		Unstarted: r.MaxUnstarted, ActionRetries: lifecycle.ActionRetries(r.HonourActionMaxRetries),
+	}
 }
 
 // HTTP configures the API of a replica.

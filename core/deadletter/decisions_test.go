@@ -285,7 +285,9 @@ func TestATakenMessageThatTheDatabaseDoesNotTakeIsReduced(t *testing.T) {
 	var page []broker.Delivery
 	for _, id := range []string{"good", "picky", "fine"} {
 		page = append(page, broker.Delivery{
-			MessageID: id, RoutingKey: "k", Body: []byte(`{}`), Headers: broker.Table{"a": "b"},
+			Properties: broker.Properties{MessageID: id, Headers: broker.Table{"a": "b"}},
+			RoutingKey: "k",
+			Body:       []byte(`{}`),
 		})
 	}
 	taken, err := deadletter.Take(testkit.Context(t), st, page, deadletter.TakeInfo{Queue: "q", By: "ann"},
@@ -358,8 +360,10 @@ func TestDeadLettersWithoutARowAreCounted(t *testing.T) {
 	read := func(id int64) *deadletter.Message {
 		m := about(id)
 		return deadletter.Read(&broker.Delivery{
-			MessageID: m.ID, Type: m.Type, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Headers: m.Headers,
-			Body: m.Body,
+			Properties: broker.Properties{MessageID: m.ID, Type: m.Type, Headers: m.Headers},
+			Exchange:   m.Exchange,
+			RoutingKey: m.RoutingKey,
+			Body:       m.Body,
 		})
 	}
 	existing := read(testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.there")).ID)

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -86,6 +87,7 @@ type parked struct {
 func NewHandler(deps Deps) *Handler {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
+	deps.Metrics = cmp.Or(deps.Metrics, NewMetrics(nil))
 	return &Handler{deps: deps, timer: timer}
 }
 

@@ -40,8 +40,9 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	of := func(change func(*broker.Delivery)) string {
 		d := &broker.Delivery{
-			MessageID: "m", Type: "x", RoutingKey: "event.created", Body: []byte("{}"),
-			Headers: died("expired", "q", at, 1),
+			Properties: broker.Properties{MessageID: "m", Type: "x", Headers: died("expired", "q", at, 1)},
+			RoutingKey: "event.created",
+			Body:       []byte("{}"),
 		}
 		if change != nil {
 			change(d)
@@ -77,9 +78,13 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	l := Read(&broker.Delivery{
-		RoutingKey: "#", Exchange: "attune.dlx", Type: message.TypeExecutionRequested,
-		Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7"),
-		Body:    dispatch(t, 5, 7, 3),
+		Properties: broker.Properties{
+			Type:    message.TypeExecutionRequested,
+			Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7"),
+		},
+		RoutingKey: "#",
+		Exchange:   "attune.dlx",
+		Body:       dispatch(t, 5, 7, 3),
 	})
 	require.Equal(t, []any{
 		"execution.dispatch.worker.7", "attune.executions", "expired", "worker.7.executions",
@@ -90,8 +95,10 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	require.Equal(t, at, l.died)
 
 	l = Read(&broker.Delivery{
-		RoutingKey: "execution.completed", Exchange: "attune.dlx", Headers: died("expired", "mirror", at, 1,
-			"mirror.key"),
+		Properties: broker.Properties{Headers: died("expired", "mirror", at, 1,
+			"mirror.key")},
+		RoutingKey: "execution.completed",
+		Exchange:   "attune.dlx",
 	})
 	require.Equal(t, "mirror.key", l.key, "a queue may replace the key too")
 
@@ -99,14 +106,17 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row",
 		"attune.execution.requests.queue", "attune.executions"
 	headers[broker.HeaderDied] = at.Add(time.Hour).Format(time.RFC3339Nano)
-	l = Read(&broker.Delivery{RoutingKey: "execution.requested", Exchange: "attune.dlx", Headers: headers})
+	l = Read(&broker.Delivery{
+		Properties: broker.Properties{Headers: headers}, RoutingKey: "execution.requested", Exchange: "attune.dlx",
+	})
 	require.Equal(t, []any{ReasonPoison, "attune.execution.requests.queue", "attune.executions", "no such row"},
 		[]any{l.reason, l.queue, l.exchange, l.said})
 	require.True(t, at.Add(time.Hour).Equal(l.died))
 
 	l = Read(&broker.Delivery{
-		RoutingKey: "execution.requested", Exchange: "attune.dlx",
-		Type: message.TypeExecutionRequested,
+		Properties: broker.Properties{Type: message.TypeExecutionRequested},
+		RoutingKey: "execution.requested",
+		Exchange:   "attune.dlx",
 	})
 	require.Equal(t, []any{ReasonUnknown, "attune.executions"}, []any{l.reason, l.exchange},
 		"it does not say, but there is one place for it")
@@ -180,8 +190,9 @@ func FuzzRead(f *testing.F) {
 			headers[broker.HeaderReason], headers[broker.HeaderDied], headers[broker.HeaderQueue] = reason, id, kind
 		}
 		d := &broker.Delivery{
-			RoutingKey: key, Type: kind, MessageID: id, Body: body, Headers: headers,
-			Timestamp: time.Unix(count, 0),
+			Properties: broker.Properties{Type: kind, MessageID: id, Headers: headers, Timestamp: time.Unix(count, 0)},
+			RoutingKey: key,
+			Body:       body,
 		}
 		l := Read(d)
 		require.Equal(t, l.fingerprint, Read(d).fingerprint)
@@ -236,8 +247,11 @@ func TestTheTimeoutStartsWithTheFirstRead(t *testing.T) {
 func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
 	t.Parallel()
 	unread := &broker.Delivery{
-		Type: message.TypeExecutionBatchRequested, RoutingKey: message.DispatchKey(7), Body: dispatch(t, 1, 7, 1),
-		Headers: broker.Table{broker.HeaderUnread: true},
+		Properties: broker.Properties{
+			Type: message.TypeExecutionBatchRequested, Headers: broker.Table{broker.HeaderUnread: true},
+		},
+		RoutingKey: message.DispatchKey(7),
+		Body:       dispatch(t, 1, 7, 1),
 	}
 	found := readAll(unread, message.QueueDeadLetter)
 	require.Len(t, found, 1)
@@ -247,8 +261,8 @@ func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
 
 	batch := func(headers broker.Table, items ...string) []*Message {
 		return readAll(&broker.Delivery{
-			MessageID: "b", Type: message.TypeExecutionBatchRequested, RoutingKey: message.DispatchKey(7),
-			Headers: headers,
+			Properties: broker.Properties{MessageID: "b", Type: message.TypeExecutionBatchRequested, Headers: headers},
+			RoutingKey: message.DispatchKey(7),
 			Body: []byte(`{"message_type":"ExecutionBatchRequested","timestamp":"2026-03-01T12:00:00Z","payload":{"executions":[` +
 				strings.Join(items, ",") + `]}}`),
 		}, message.QueueDeadLetter)

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measures dead letters and their routes. A nil *Metrics measures nothing.
+// Metrics measures dead letters and their routes.
 type Metrics struct {
 	deadLetters *prometheus.CounterVec
 	took        prometheus.Histogram
@@ -17,20 +18,21 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of dead letters.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	auto := promauto.With(reg)
 	m := &Metrics{
-		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
+		deadLetters: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_dead_letters_total",
 			Help: "Dead letters stored in the ledger, by how they died and what was decided.",
 		}, []string{"reason", "decision"}),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+		took: auto.NewHistogram(prometheus.HistogramOpts{
 			Name:    "attune_dead_letter_processing_seconds",
 			Help:    "Time from the death of a message to the decision about it.",
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200, 86400},
 		}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		waiting: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_dead_letter_waiting", Help: "Dead letters that wait for a person, counted up to 10,000.",
 		}),
-		routes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		routes: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_dead_letter_routes",
 			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, " +
 				"or could not be probed.",
@@ -42,7 +44,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			m.deadLetters.WithLabelValues(reason, decision)
 		}
 	}
-	reg.MustRegister(m.deadLetters, m.took, m.waiting, m.routes)
 	return m
 }
 
@@ -53,9 +54,6 @@ const waitingDecision = "waiting"
 var reasons = []string{ReasonExpired, ReasonRejected, "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
 
 func (m *Metrics) decided(l *Message, now time.Time) {
-	if m == nil {
-		return
-	}
 	reason, decision := l.reason, l.decision
 	if !slices.Contains(reasons, reason) {
 		reason = ReasonUnknown
@@ -69,16 +67,8 @@ func (m *Metrics) decided(l *Message, now time.Time) {
 	}
 }
 
-func (m *Metrics) wait(n int64) {
-	if m != nil {
-		m.waiting.Set(float64(n))
-	}
-}
-
 func (m *Metrics) routed(routed, lost, unknown int) {
-	if m != nil {
-		m.routes.WithLabelValues("routed").Set(float64(routed))
-		m.routes.WithLabelValues("lost").Set(float64(lost))
-		m.routes.WithLabelValues("unknown").Set(float64(unknown))
-	}
+	m.routes.WithLabelValues("routed").Set(float64(routed))
+	m.routes.WithLabelValues("lost").Set(float64(lost))
+	m.routes.WithLabelValues("unknown").Set(float64(unknown))
 }

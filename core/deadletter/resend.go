@@ -70,7 +70,7 @@ var ownHeaders = []string{
 // when it is sent again.
 func (l *Message) original() (p broker.Properties, expiration string, lost []string) {
 	d := l.delivery
-	p, expiration = d.Properties(), d.Expiration
+	p, expiration = d.Properties, d.Expiration
 	p.Headers = maps.Clone(d.Headers)
 	lose := func(name string) { lost = append(lost, notKept(name)) }
 	for _, death := range broker.Deaths(d.Headers) {

@@ -69,7 +69,8 @@ type Routes struct {
 func NewRoutes(
 	cfg RoutesConfig, st *store.Store, wire Wire, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
 ) *Routes {
-	r := &Routes{cfg: cfg.withDefaults(), store: st, wire: wire, logger: logger, metrics: metrics}
+	r := &Routes{cfg: cfg.withDefaults(), store: st, wire: wire, logger: logger,
+		metrics: cmp.Or(metrics, NewMetrics(nil))}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "dead letter routes", Interval: r.cfg.Interval, Timeout: 45 * time.Second, Jitter: 0.2,
 		Tick: r.tick, Logger: logger, Metrics: loops,
@@ -118,7 +119,7 @@ const (
 func (r *Routes) tick(ctx context.Context) error {
 	waiting, err := r.store.CountWaitingDeadLetters(ctx, maxWaiting)
 	if err == nil {
-		r.metrics.wait(waiting)
+		r.metrics.waiting.Set(float64(waiting))
 	}
 	now := time.Now()
 	reconnected := r.changed.Swap(false)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
@@ -189,7 +189,7 @@ func (l *Message) result(batch *scheduler.Batch, actionRef string) map[string]an
 		"message": fmt.Sprintf(
 			"Worker did not process execution within configured TTL: it was handed to worker %d and never started",
 			l.worker),
-		"failed_by":       retrypolicy.ByDeadLetters,
+		"failed_by":       lifecycle.ByDeadLetters,
 		"original_status": "scheduled", "action_ref": actionRef,
 		"worker_id": l.worker, "failed_at": batch.Now(), "expired_at": batch.Now(),
 	}

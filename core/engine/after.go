@@ -26,7 +26,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 		l.wake.after(result.Wake, time.Now())
 	}
 	for _, id := range early {
-		l.metrics.early()
+		l.metrics.tooEarly.Inc()
 		l.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
 	}
 	l.repeated(ctx, result)

@@ -49,7 +49,7 @@ func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
 		taps[id] = out
 		go func() {
 			for d := range of {
-				out <- broker.Delivery{Type: d.Type, Body: d.Body}
+				out <- broker.Delivery{Properties: broker.Properties{Type: d.Type}, Body: d.Body}
 			}
 		}()
 	}

@@ -53,9 +53,12 @@ func scheduledDeadLetter(t *testing.T, st *store.Store, action testkit.ActionRow
 		message.Dispatch{ExecutionID: e.ID, WorkerID: worker, Attempt: 1}, time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return deadletter.Read(&broker.Delivery{
-		MessageID: fmt.Sprint(e.ID), RoutingKey: message.DispatchKey(worker), Exchange: message.ExchangeDeadLetter,
-		Body:    body,
-		Headers: broker.Table{"x-death": []any{broker.Table{"reason": "expired", "queue": "q", "time": time.Now()}}},
+		Properties: broker.Properties{MessageID: fmt.Sprint(e.ID), Headers: broker.Table{
+			"x-death": []any{broker.Table{"reason": "expired", "queue": "q", "time": time.Now()}},
+		}},
+		RoutingKey: message.DispatchKey(worker),
+		Exchange:   message.ExchangeDeadLetter,
+		Body:       body,
 	})
 }
 

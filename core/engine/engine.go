@@ -25,14 +25,12 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -208,7 +206,7 @@ func (e *Engine) assemble(version string) error {
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Published: api.Published{
 			Store: e.query, Submitter: submit.New(e.query, e.relay).WithKeyring(e.keys),
-			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
+			Signer: secret.NewSigner([]byte(e.cfg.Security.JWTSecret)),
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(),
 		TokensFile: e.cfg.Executor.HTTP.TokensFile,
@@ -274,7 +272,7 @@ func (e *Engine) stepConfig() stepConfig {
 		queueTTL:     e.cfg.MessageQueue.RabbitMQ.WorkerQueueTTL,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{
-			Retry: retrypolicy.Configured(retry), Chance: rand.Float64,
+			Retry: retry.Policy(), Chance: rand.Float64,
 		},
 	}
 }

@@ -21,13 +21,13 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	}, e.query, e.relay,
 		e.logger, measured)
 	events := e.newInbox(&inbox{
-		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
+		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", source: "events", most: maxEvents,
 		read: func(body []byte) (int64, error) {
 			envelope, err := message.Decode[message.EventCreated](body)
 			return envelope.Payload.EventID, err
 		},
-		work: func(ctx context.Context, ids []int64) ([]int64, error) {
-			result, err := matcher.Match(ctx, ids)
+		work: func(ctx context.Context, items []item) ([]int64, error) {
+			result, err := matcher.Match(ctx, idsOf(items))
 			return result.Missing, err
 		},
 		deleted: e.deletedFrom("event"),
@@ -57,15 +57,15 @@ const maxEnforcements = 100
 func (e *Engine) newEnforcements() *inbox {
 	b := &inbox{
 		queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
-		most: maxEnforcements, deleted: e.deletedFrom("enforcement"),
+		source: "enforcements", most: maxEnforcements, deleted: e.deletedFrom("enforcement"),
 	}
 	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {
 		envelope, err := message.Decode[message.EnforcementCreated](body)
 		return envelope.Payload.EnforcementID, err
 	}
-	b.work = func(ctx context.Context, ids []int64) ([]int64, error) {
-		step := scheduler.NewEnforcementStep(ids)
+	b.work = func(ctx context.Context, items []item) ([]int64, error) {
+		step := scheduler.NewEnforcementStep(idsOf(items))
 		result, err := e.hot.scheduler.Run(ctx, step)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,7 +68,7 @@ func newHot(
 	logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
-		scheduler: sched, config: config, logger: logger, metrics: metrics,
+		scheduler: sched, config: config, logger: logger, metrics: cmp.Or(metrics, NewMetrics(nil)),
 		found: make(chan recovery.Found, 1), deadLetterBatches: make(chan []*deadletter.Message), wake: newAlarm(),
 	}}
 	for range lanes {

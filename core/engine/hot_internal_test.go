@@ -263,8 +263,10 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 		if ended {
 			kind = message.TypeExecutionCompleted
 		}
-		it := item{ended: ended, delivery: &broker.Delivery{Body: []byte(`{"message_id":"7d444840-9dc0-11d1-b245-5ffdce74fad2",
-			"message_type":"` + kind + `","version":"1.0","timestamp":"2026-01-01T00:00:00Z","headers":{},"payload":` + payload + `}`)}}
+		it := item{ended: ended, delivery: &broker.Delivery{
+			Body: []byte(`{"message_id":"7d444840-9dc0-11d1-b245-5ffdce74fad2",
+			"message_type":"` + kind + `","version":"1.0","timestamp":"2026-01-01T00:00:00Z","headers":{},"payload":` + payload + `}`),
+		}}
 		require.NoError(t, it.decode(nil), payload)
 		return it.hint
 	}

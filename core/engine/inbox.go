@@ -26,12 +26,12 @@ type inbox struct {
 	queue    string
 	kind     string // the message type
 	what     string // the subject of a message, for users
+	source   string // what the gate calls it
 	most     int    // maximum size of a batch
 	// read decodes the subject of a message.
 	read func(body []byte) (int64, error)
 	// work processes a batch, whose ids may repeat; missing are ids without a row.
-	work func(ctx context.Context, ids []int64) (missing []int64, err error)
-
+	work func(ctx context.Context, items []item) (missing []int64, err error)
 	// deleted returns those of the missing ids whose rows were deleted.
 	deleted func(ctx context.Context, missing []int64) ([]int64, error)
 
@@ -126,7 +126,7 @@ type inboxBatch struct {
 
 // batch processes items together. It returns an error only when the engine stops.
 func (b *inbox) batch(ctx context.Context, items []item) error {
-	return batch.Run(ctx, b.gate, b.what+"s", b, &inboxBatch{items: items})
+	return batch.Run(ctx, b.gate, b.source, b, &inboxBatch{items: items})
 }
 
 // Try finishes a batch even if the engine stops, because that leaves less work to another replica.
@@ -136,11 +136,7 @@ func (b *inbox) Try(ctx context.Context, m *inboxBatch) error {
 	if m.briefly {
 		bounded = scheduler.BriefLocks(bounded)
 	}
-	ids := make([]int64, len(m.items))
-	for i, it := range m.items {
-		ids[i] = it.execution
-	}
-	missing, err := b.work(bounded, ids)
+	missing, err := b.work(bounded, m.items)
 	if err != nil {
 		return err
 	}
@@ -182,6 +178,15 @@ func (b *inbox) Alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool 
 	return false
 }
 
+// idsOf are the subjects of items.
+func idsOf(items []item) []int64 {
+	ids := make([]int64, len(items))
+	for i, it := range items {
+		ids[i] = it.execution
+	}
+	return ids
+}
+
 // settle acknowledges postponed items, and postpones items without a row.
 func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 	gone := setOf(missing)
@@ -212,11 +217,7 @@ func (b *inbox) acknowledgeDeleted(ctx context.Context, items []item) []item {
 	if len(items) == 0 {
 		return nil
 	}
-	ids := make([]int64, len(items))
-	for i, it := range items {
-		ids[i] = it.execution
-	}
-	deleted, err := b.deleted(ctx, ids)
+	deleted, err := b.deleted(ctx, idsOf(items))
 	if err != nil {
 		b.logger.WarnContext(telemetry.Often(ctx), "Deleted rows not looked for",
 			"queue", b.queue, "messages", len(items), "error", err)

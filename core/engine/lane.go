@@ -283,7 +283,7 @@ func (l *lane) trace(b *load) {
 // Failed logs a failure that does not leave one item or chore alone.
 func (l *lane) Failed(ctx context.Context, b *load, f batch.Failure) batch.Verdict {
 	f.Verdict = classify(f.Err, f.Tries)
-	l.metrics.batchFailed()
+	l.metrics.failures.Inc()
 	switch {
 	case f.Verdict == batch.Again:
 		l.logger.WarnContext(ctx, "Batch failed and is tried again",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -58,18 +59,36 @@ func (e *Engine) addLiveness(metrics *supervise.Metrics) {
 	e.addLoop("suspects", suspects)
 }
 
+// maxAnswers bounds the answers of one batch.
+const maxAnswers = 100
+
 // addInquiries adds the consumer of answers that other services received, and the watch over open
 // inquiries.
 func (e *Engine) addInquiries(metrics *supervise.Metrics) {
 	measured := inquiry.NewMetrics(e.registry)
-	consumer := e.consume(message.QueueInquiryResponses, "executor.inquiry", inquiry.Prefetch, inquiry.MaxBatch)
-	responses := inquiry.NewResponses(inquiry.Deps{
-		Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured, Keys: e.keys,
-		Gate: e.gate,
+	settling := inquiry.Responses{Store: e.query, Relay: e.relay, Metrics: measured, Keys: e.keys}
+	answers := e.newInbox(&inbox{
+		queue: message.QueueInquiryResponses, kind: message.TypeInquiryResponded, what: "inquiry", source: "answers",
+		most: maxAnswers, deleted: e.deletedFrom("inquiry"),
+		read: func(body []byte) (int64, error) {
+			envelope, err := message.Decode[message.InquiryResponded](body)
+			return envelope.Payload.InquiryID, err
+		},
+		work: func(ctx context.Context, items []item) ([]int64, error) {
+			announced := make([]inquiry.Announced, len(items))
+			for i, it := range items {
+				envelope, err := message.Decode[message.InquiryResponded](it.delivery.Body)
+				if err != nil {
+					return nil, err // cannot happen: it was read before
+				}
+				announced[i] = inquiry.Announced{Inquiry: it.execution, By: envelope.Payload.RespondedBy}
+			}
+			return settling.Settle(ctx, announced)
+		},
 	})
 	watch := inquiry.NewWatch(inquiry.WatchConfig{Keys: e.keys}, e.query, e.relay, e.logger, measured, metrics)
-	e.services.Add("answer consumer", consumer)
-	e.services.Add("answers", responses)
+	e.services.Add("answer consumer", answers.consumer)
+	e.services.Add("answers", answers)
 	e.addLoop("inquiries", watch)
 }
 

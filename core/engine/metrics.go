@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// Metrics measures the hot loop. A nil *Metrics measures nothing.
+// Metrics measures the hot loop.
 type Metrics struct {
 	duration prometheus.Histogram
 	size     prometheus.Histogram
@@ -44,29 +44,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) batch(size int, took time.Duration) {
-	if m != nil {
-		m.duration.Observe(took.Seconds())
-		m.size.Observe(float64(size))
-	}
-}
-
-func (m *Metrics) batchFailed() {
-	if m != nil {
-		m.failures.Inc()
-	}
-}
-
-func (m *Metrics) early() {
-	if m != nil {
-		m.tooEarly.Inc()
-	}
+	m.duration.Observe(took.Seconds())
+	m.size.Observe(float64(size))
 }
 
 func (m *Metrics) poison(kind string) {
-	if m != nil {
-		if !slices.Contains(message.Types, kind) {
-			kind = "unknown" // a publisher may write anything into the type of a message
-		}
-		m.poisons.WithLabelValues(kind).Inc()
+	if !slices.Contains(message.Types, kind) {
+		kind = "unknown" // a publisher may write anything into the type of a message
 	}
+	m.poisons.WithLabelValues(kind).Inc()
 }

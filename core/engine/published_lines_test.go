@@ -16,7 +16,7 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
@@ -392,12 +392,12 @@ func TestPublishedStatementsAboutQueues(t *testing.T) {
 }
 
 // accessToken is a token of a person, as the published API issues it.
-func accessToken(t *testing.T, secret string, identity int64) string {
+func accessToken(t *testing.T, key string, identity int64) string {
 	t.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
 		"sub": fmt.Sprint(identity), "login": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
-		"token_type": token.Access,
-	}).SignedString([]byte(secret))
+		"token_type": secret.AccessToken,
+	}).SignedString([]byte(key))
 	require.NoError(t, err)
 	return text
 }

@@ -12,17 +12,17 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/lab/testkit"
 )
 
 // An execution that an action requests with its token runs like any other, below the
 // one that requested it, and is cancelled with it.
 func TestExecutionsRequestedWithATokenRun(t *testing.T) {
-	const secret = "the_secret_of_the_published_api"
+	const key = "the_secret_of_the_published_api"
 	b := setup(t)
 	b.worker(t, "w1", 4)
-	e := b.engine(t, func(c *config.Config) { c.Security.JWTSecret, c.Executor.HTTP.Listen = secret, "127.0.0.1:0" })
+	e := b.engine(t, func(c *config.Config) { c.Security.JWTSecret, c.Executor.HTTP.Listen = key, "127.0.0.1:0" })
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	call := func(method, path, bearer, body string) (int, map[string]any) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.Addr()+"/api/v1/executions"+path,
@@ -41,7 +41,7 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 	}
 	parent := b.request(t, "core.sleep", 1, `{"seconds": 600}`)[0]
 	b.untilStatus(t, lifecycle.StatusRunning, parent)
-	bearer, err := token.New([]byte(secret)).Sign(token.ExecutionClaims{
+	bearer, err := secret.NewSigner([]byte(key)).Sign(secret.ExecutionClaims{
 		ExecutionID: parent, ActionRef: "core.sleep", PermissionSetRefs: []string{"standard"},
 	})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
@@ -40,7 +40,7 @@ const namedActions = 20
 // nameUnrepeated logs the actions of an existing installation whose max_retries has no effect
 // because the setting is missing.
 func (e *Engine) nameUnrepeated(ctx context.Context) error {
-	if retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries) != retrypolicy.ByOrigin {
+	if lifecycle.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries) != lifecycle.RetriesByOrigin {
 		return nil
 	}
 	rows, err := e.query.AdoptedActionsWithRetries(ctx, namedActions)

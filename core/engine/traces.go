@@ -6,13 +6,12 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/trace"
 	"github.com/attune-go/attune/core/tracing"
 )
 
 // spans is where the parts of a replica report to. All of it is nil while tracing is off.
 type spans struct {
-	sink     trace.Sink
+	sink     tracing.Sink
 	batches  batchSpans
 	requests api.Traces
 	roots    *tracing.Roots
@@ -30,7 +29,7 @@ func (e *Engine) addTraces(version string, loops *supervise.Metrics) (spans, err
 	}
 	collector := tracing.Config{
 		Endpoint: cfg.OTLPEndpoint, Ratio: cfg.SampleRatio, HeadersFile: cfg.HeadersFile, Version: version,
-		Resource: []trace.Attr{
+		Resource: []tracing.Attr{
 			{Key: "service.name", Value: cmp.Or(e.cfg.Names()["service_name"], "attune-executor")},
 			{Key: "service.version", Value: version},
 			{Key: "service.instance.id", Value: e.id.String()},

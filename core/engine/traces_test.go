@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
 	"github.com/attune-go/attune/core/workflow"
@@ -194,11 +194,11 @@ func (c *collector) tree(t *testing.T, id string) []string {
 }
 
 // traceOf is the id of the trace that begins with a row.
-func (b *bundle) traceOf(t *testing.T, kind trace.Kind, row int64) string {
+func (b *bundle) traceOf(t *testing.T, kind tracing.Kind, row int64) string {
 	t.Helper()
 	seed, err := b.store.ReadTraceSeed(testkit.Context(t))
 	require.NoError(t, err)
-	return trace.Seed(seed).Trace(kind, row).String()
+	return tracing.Seed(seed).Trace(kind, row).String()
 }
 
 // reported waits until no ended row waits for the collector.
@@ -312,11 +312,11 @@ func TestATraceHasTheWholeLifeOfAnEvent(t *testing.T) {
 	b.settled(t, 20*time.Second)
 	b.reported(t, 20*time.Second)
 
-	id := b.traceOf(t, trace.Event, event)
+	id := b.traceOf(t, tracing.Event, event)
 	require.Equal(t, whole(), lasting(c.tree(t, id)))
 	spans := c.trace(id)
 	for execution, parent := range saw() {
-		at := trace.Parse(parent)
+		at := tracing.Parse(parent)
 		require.Equal(t, id, at.Trace.String())
 		require.Contains(t, spans[at.Span.String()].Name, "run demo.once", "the run of execution %d", execution)
 	}
@@ -393,8 +393,8 @@ func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
 	slices.Sort(below)
 	require.Equal(t, []string{"POST /api/v1/executions", "execution traced.show"}, below)
 	printed, _ := b.completed(t, first)["stdout"].(string)
-	require.Equal(t, id, trace.Parse(printed).Trace.String(), "the process knows its place in the trace")
-	require.Equal(t, "run traced.show", c.trace(id)[trace.Parse(printed).Span.String()].Name)
+	require.Equal(t, id, tracing.Parse(printed).Trace.String(), "the process knows its place in the trace")
+	require.Equal(t, "run traced.show", c.trace(id)[tracing.Parse(printed).Span.String()].Name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, span := range c.spans {
@@ -416,7 +416,7 @@ func TestACollectorThatIsAwayDelaysNothing(t *testing.T) {
 	c.leave(false)
 	b.reported(t, 60*time.Second)
 	for _, id := range ids {
-		require.Len(t, lasting(c.tree(t, b.traceOf(t, trace.Execution, id))), 5)
+		require.Len(t, lasting(c.tree(t, b.traceOf(t, tracing.Execution, id))), 5)
 	}
 }
 
@@ -461,7 +461,7 @@ func TestTracesAreWholeAlthoughReplicasAreKilled(t *testing.T) {
 	require.NotEmpty(t, saw())
 	_ = second
 	for _, id := range ids {
-		paths := lasting(c.tree(t, b.traceOf(t, trace.Event, id)))
+		paths := lasting(c.tree(t, b.traceOf(t, tracing.Event, id)))
 		executions := 0
 		for _, path := range paths {
 			last := path[strings.LastIndex(path, " > ")+3:]

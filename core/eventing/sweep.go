@@ -99,17 +99,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 
 // alone runs a transaction, unless another replica runs one.
 func (s *Sweep) alone(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) (won bool, err error) {
-	err = s.store.Tx(ctx, "sweep of events", func(ctx context.Context, tx *store.Tx) error {
-		if won, err = tx.TryLoopLock(ctx, "events"); err != nil || !won {
-			return err
-		}
+	return s.store.Alone(ctx, "sweep of events", "events", func(ctx context.Context, tx *store.Tx) error {
 		// A cached plan for empty tables would also serve full ones.
-		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return fmt.Errorf("disable cached plans: %w", err)
 		}
 		return fn(ctx, tx)
 	})
-	return won, err
 }
 
 // forgottenEvents checks the events from the last ones whose predecessors may still be uncommitted,

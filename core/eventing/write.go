@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // key identifies an enforcement.
@@ -114,13 +114,13 @@ func (b *batch) trace(ctx context.Context) error {
 		return nil
 	}
 	events := slices.Sorted(maps.Keys(b.marked))
-	if err := b.tx.AddTracePending(ctx, string(trace.Event), events); err != nil {
+	if err := b.tx.AddTracePending(ctx, string(tracing.Event), events); err != nil {
 		return fmt.Errorf("request the spans of %d events: %w", len(events), err)
 	}
 	if len(b.disabled) == 0 {
 		return nil
 	}
-	if err := b.tx.AddTracePending(ctx, string(trace.Enforcement), b.disabled); err != nil {
+	if err := b.tx.AddTracePending(ctx, string(tracing.Enforcement), b.disabled); err != nil {
 		return fmt.Errorf("request the spans of %d enforcements: %w", len(b.disabled), err)
 	}
 	return nil

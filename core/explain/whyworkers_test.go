@@ -12,7 +12,6 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
@@ -160,7 +159,9 @@ func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	testkit.Exec(t, b.Store,
 		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`,
 		again.ID)
-	for setting, of := range map[retrypolicy.ActionRetries]int64{"": 0, retrypolicy.Never: 0, retrypolicy.Always: 3} {
+	for setting, of := range map[lifecycle.ActionRetries]int64{
+		"": 0, lifecycle.RetriesNever: 0, lifecycle.RetriesAlways: 3,
+	} {
 		m := explaining(monitor.Config{ActionRetries: setting}, monitor.Deps{Store: b.Store})
 		w, err := m.Why(t.Context(), again.ID)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/phrase"
@@ -345,9 +346,10 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 	for part := range slices.Chunk(ends, page) {
 		messages := make([]outbox.Message, len(part))
 		for i, e := range part {
-			messages[i], err = outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
-				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, Status: e.Status,
-				Result: small(e.Result), CompletedAt: at.UTC(),
+			messages[i], err = outbox.Completed(store.ReadOutcomesRow{
+				ID: e.ID, Action: &e.Action, ActionRef: e.ActionRef, Status: lifecycle.Status(e.Status),
+				Result:     e.Result,
+				FinishedAt: at,
 			}, at, source)
 			if err != nil {
 				return err

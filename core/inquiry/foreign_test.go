@@ -28,7 +28,6 @@ func (b *bundle) about(t *testing.T, status lifecycle.Status, change ...func(*te
 // execution ends. The execution stays as it is.
 func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 	b := setup(t)
-	wire, _ := b.consume(t)
 	worker := testkit.Worker(t, b.store, "w1")
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
 	task := func(e *testkit.ExecutionRow) {
@@ -63,10 +62,10 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 		before[name] = string(testkit.StatusOf(t, b.store, a.execution)) + b.resultOf(t, a.execution)
 	}
 	early := list["ended failed"]
-	send(t, wire, responded(t, early, nil)) // the message overtakes the commit
+	b.announce(t, inquiry.Announced{Inquiry: early.inquiry}) // the message overtakes the commit
 	for _, a := range list {
 		testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"approved": true}', responded_at = now() WHERE id = $1`, a.inquiry)
-		send(t, wire, responded(t, a, nil), responded(t, a, nil))
+		b.announce(t, inquiry.Announced{Inquiry: a.inquiry})
 	}
 	for name, a := range list {
 		b.becomes(t, a, inquiry.Responded, testkit.StatusOf(t, b.store, a.execution))

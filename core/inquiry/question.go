@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/schema"
 )
@@ -78,7 +79,7 @@ func strict(fields map[string]json.RawMessage) error {
 		}
 		return fmt.Errorf("%w: %s has no parameter %s: %s", ErrMalformed, Action, name, text)
 	}
-	if raw := fields["response_schema"]; !none(raw) {
+	if raw := fields["response_schema"]; !jsonvalue.None(raw) {
 		if s, err := schema.Parse(raw); err == nil && len(s.Ignored()) > 0 { // fromFields reports err
 			return fmt.Errorf("%w: response_schema: %s", ErrMalformed, strings.Join(s.Ignored(), "; "))
 		}
@@ -89,7 +90,7 @@ func strict(fields map[string]json.RawMessage) error {
 // FromConfig makes the question of a core.ask from the parameters of its execution. timeout is that of its task, 0 for
 // none. Unknown parameters and unknown keywords of the schema are refused.
 func FromConfig(given json.RawMessage, timeout time.Duration) (Question, error) {
-	if none(given) {
+	if jsonvalue.None(given) {
 		given = json.RawMessage(`{}`)
 	}
 	fields, ok := object(given)
@@ -100,7 +101,7 @@ func FromConfig(given json.RawMessage, timeout time.Duration) (Question, error) 
 		return Question{}, err
 	}
 	delete(fields, "timeout_seconds") // that of the task counts
-	if none(fields["prompt"]) {
+	if jsonvalue.None(fields["prompt"]) {
 		fields["prompt"] = json.RawMessage(strconv.Quote(DefaultPrompt))
 	}
 	q, err := fromFields(fields)
@@ -131,7 +132,7 @@ func fromFields(fields map[string]json.RawMessage) (q Question, err error) {
 	if json.Unmarshal(fields["prompt"], &q.Prompt) != nil || strings.TrimSpace(q.Prompt) == "" {
 		return q, fmt.Errorf("%w: prompt must be a text", ErrMalformed)
 	}
-	if raw := fields["response_schema"]; !none(raw) {
+	if raw := fields["response_schema"]; !jsonvalue.None(raw) {
 		q.Schema = raw
 		if _, ok := object(raw); !ok {
 			return q, fmt.Errorf("%w: response_schema: it must be an object", ErrMalformed)
@@ -140,14 +141,14 @@ func fromFields(fields map[string]json.RawMessage) (q Question, err error) {
 			return q, fmt.Errorf("%w: response_schema: %w", ErrMalformed, err)
 		}
 	}
-	if raw := fields["assigned_to"]; !none(raw) {
+	if raw := fields["assigned_to"]; !jsonvalue.None(raw) {
 		id, ok := whole(raw)
 		if !ok || id < 1 {
 			return q, fmt.Errorf("%w: assigned_to must be the number of an identity", ErrMalformed)
 		}
 		q.AssignedTo = &id
 	}
-	if raw := fields["timeout_seconds"]; !none(raw) {
+	if raw := fields["timeout_seconds"]; !jsonvalue.None(raw) {
 		seconds, ok := whole(raw)
 		if !ok || seconds < 1 || seconds > int64(maxTimeout/time.Second) {
 			return q, fmt.Errorf("%w: timeout_seconds must be a whole number above zero, of ten years at most",
@@ -175,9 +176,4 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 	}
 	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(raw, &fields) == nil
-}
-
-func none(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || string(raw) == "null"
 }

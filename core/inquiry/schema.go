@@ -39,7 +39,7 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 		return nil, []string{"it is not JSON"}
 	}
 	var found []string
-	if !none(form) {
+	if !jsonvalue.None(form) {
 		if s, err := schema.Parse(form); err == nil {
 			for _, mistake := range s.Validate(expr.Value(r.value)) {
 				found = append(found, mistake.String())
@@ -57,7 +57,7 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 // seal moves the secrets that the schema marks out of a response. Their paths are those in the result of the execution,
 // which has the response under KeyResponse.
 func (r *response) seal(form json.RawMessage, keys secret.Keyring) error {
-	if none(form) {
+	if jsonvalue.None(form) {
 		return nil
 	}
 	s, err := schema.Parse(form)

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -65,10 +63,6 @@ func lockExecutions(ctx context.Context, tx *store.Tx, executions []int64) error
 	return nil
 }
 
-// maxResultInMessage bounds the result copied into a completion message, as for all other ends. The row has the whole
-// result; a worker may have written one that no consumer accepts in a message.
-const maxResultInMessage = 1 << 20
-
 // settled are the newly settled inquiries and the messages for the outbox.
 type settled struct {
 	inquiries []store.SettleInquiriesRow
@@ -106,14 +100,7 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 		if o.Status != lifecycle.StatusCompleted && !slices.Contains(ended.Rows(), o.ID) {
 			continue
 		}
-		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status),
-			Result: jsonvalue.Copy(o.Result, maxResultInMessage), CompletedAt: o.FinishedAt.UTC(),
-		}
-		if o.Action != nil {
-			payload.ActionID = *o.Action
-		}
-		m, err := outbox.Encode(message.TypeExecutionCompleted, payload, o.FinishedAt, source)
+		m, err := outbox.Completed(o, o.FinishedAt, source)
 		if err != nil {
 			return nil, fmt.Errorf("compose the completion of execution %d: %w", o.ID, err)
 		}

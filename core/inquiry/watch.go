@@ -120,12 +120,8 @@ func (w *Watch) page(ctx context.Context, all pass) (full bool, err error) {
 // process processes what a pass finds, in one transaction. It does nothing while another replica has the lock.
 func (w *Watch) process(ctx context.Context, pass pass) (full bool, err error) {
 	var done *settled
-	err = w.store.Tx(ctx, pass.name+" inquiries", func(ctx context.Context, tx *store.Tx) error {
+	won, err := w.store.Alone(ctx, pass.name+" inquiries", loopName, func(ctx context.Context, tx *store.Tx) error {
 		done, full = &settled{}, false
-		won, err := tx.TryLoopLock(ctx, loopName)
-		if err != nil || !won {
-			return err
-		}
 		ids, executions, more, err := pass.find(ctx, tx)
 		if err != nil || len(ids) == 0 {
 			return err
@@ -148,7 +144,7 @@ func (w *Watch) process(ctx context.Context, pass pass) (full bool, err error) {
 		crashpoint.Reach("inquiry:before-commit")
 		return nil
 	})
-	if err != nil {
+	if err != nil || !won {
 		return false, err
 	}
 	if len(done.inquiries) > 0 {

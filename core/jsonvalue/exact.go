@@ -12,6 +12,12 @@ func Decode(raw []byte, into any) error {
 	return decoder.Decode(into)
 }
 
+// None reports whether a document is empty or null.
+func None(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
 // Encode writes compact JSON with sorted keys.
 func Encode(value any) ([]byte, error) {
 	var out bytes.Buffer

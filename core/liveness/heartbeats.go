@@ -116,12 +116,8 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 	for {
 		var gone []store.DeactivateWorkersRow
 		var back []store.ReactivateWorkersRow
-		err := h.store.Tx(ctx, "heartbeats", func(ctx context.Context, tx *store.Tx) (err error) {
-			gone, back = nil, nil
-			won, err := tx.TryLoopLock(ctx, "heartbeats")
-			if err != nil || !won {
-				return err
-			}
+		won, err := h.store.Alone(ctx, "heartbeats", "heartbeats", func(ctx context.Context, tx *store.Tx) (err error) {
+			gone = nil
 			if back, err = tx.ReactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
 				return fmt.Errorf("reactivate workers: %w", err)
 			}
@@ -138,6 +134,9 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !won {
+			break
 		}
 		h.logReactivated(ctx, back)
 		h.logDeactivated(ctx, gone)

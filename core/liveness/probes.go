@@ -103,23 +103,17 @@ func (p *Probes) Stop() {
 
 // tick probes all workers, a page at a time, and counts them.
 func (p *Probes) tick(ctx context.Context) error {
-	return counted(ctx, p.store, p.cfg.StaleAfter, p.metrics, p.all)
+	return counted(ctx, p.store, p.cfg.StaleAfter, p.metrics, func(ctx context.Context) error {
+		return p.store.Locked(ctx, "probes", lockHolder, func() error { return p.all(ctx) })
+	})
 }
 
 // lockHolder is the application name of the session that holds the lock of the probes.
 const lockHolder = "attune-executor probes"
 
 // all probes the due workers, several pages at the same time: slow workers of one page delay no
-// other. It holds a session lock, so that no transaction is open during network requests.
-func (p *Probes) all(ctx context.Context) error {
-	lock, err := p.store.LockSession(ctx, "probes", lockHolder)
-	if _, locked := errors.AsType[*store.LockedError](err); locked {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("probe the workers: %w", err)
-	}
-	defer lock.Release(ctx)
+// other. No transaction is open during network requests.
+func (p *Probes) all(ctx context.Context) (err error) {
 	run := &probeRun{probes: p, requests: make(chan struct{}, probeParallel)}
 	if run.oldest, err = p.unstarted(ctx); err != nil {
 		return err

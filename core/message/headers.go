@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // known are the headers with a meaning, in alphabetical order, in which a map with all headers is
@@ -36,7 +38,7 @@ func (h Headers) encodable() any {
 
 func decodeHeaders(raw json.RawMessage) (Headers, error) {
 	var h Headers
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
+	if jsonvalue.None(raw) {
 		return h, nil
 	}
 	var usual known

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -117,7 +117,7 @@ type NextRetry struct {
 
 // NextRetry reports whether an execution was retried, or will be by an engine with this policy. A
 // missing one is ErrNotFound.
-func (m *Monitor) NextRetry(ctx context.Context, id int64, policy retrypolicy.Config) (*NextRetry, error) {
+func (m *Monitor) NextRetry(ctx context.Context, id int64, policy lifecycle.RetryPolicy) (*NextRetry, error) {
 	answer := &NextRetry{}
 	err := m.Read(ctx, "retry of execution "+strconv.FormatInt(id, 10), &answer.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -138,12 +138,12 @@ func (m *Monitor) NextRetry(ctx context.Context, id int64, policy retrypolicy.Co
 	return answer, err
 }
 
-func (r *NextRetry) assess(row store.ViewNextRetryRow, policy retrypolicy.Config) {
+func (r *NextRetry) assess(row store.ViewNextRetryRow, policy lifecycle.RetryPolicy) {
 	if row.RepeatedBy != 0 {
 		r.By = &row.RepeatedBy
 		return
 	}
-	verdict := policy.Decide(retrypolicy.Ended{
+	verdict := policy.Decide(lifecycle.Ended{
 		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.Started, Retries: int(row.RetryCount),
 		MaxRetries: int(row.Allowed), ByAction: row.ActionAllows, Adopted: row.Adopted, CancelAsked: row.CancelAsked,
 	}, 0)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
@@ -107,7 +106,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 				require.Equal(t, "it broke", list[3].Error)
 				require.Equal(t, second, *list[3].Repeats)
 			}
-			one, err := b.NextRetry(t.Context(), first, retrypolicy.Config{})
+			one, err := b.NextRetry(t.Context(), first, lifecycle.RetryPolicy{})
 			require.NoError(t, err)
 			require.False(t, one.Expected)
 			require.NotEmpty(t, one.Why)
@@ -117,9 +116,9 @@ func TestAttemptsOfOthers(t *testing.T) {
 
 func TestNextRetryDescribesTheNextAttempt(t *testing.T) {
 	b := setup(t, nil)
-	policy := retrypolicy.Config{
+	policy := lifecycle.RetryPolicy{
 		Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1,
-		ActionRetries: retrypolicy.Always,
+		ActionRetries: lifecycle.RetriesAlways,
 	}
 	ask := func(id int64) *NextRetry {
 		t.Helper()

@@ -31,16 +31,7 @@ type BrokerQueue struct {
 	Exclusive      bool   `json:"exclusive,omitempty"`
 	Policy         string `json:"policy,omitempty"`
 	OperatorPolicy string `json:"operator_policy,omitempty"`
-	// These are in force, from the queue's arguments or policies; nil is unset.
-	TTL     *time.Duration `json:"ttl_ns"`
-	Expires *time.Duration `json:"expires_ns"`
-	// DeadLetterExchange may be the default exchange, whose name is empty.
-	DeadLetterExchange *string `json:"dead_letter_exchange"`
-	DeadLetterKey      string  `json:"dead_letter_key,omitempty"`
-	MaxLength          *int64  `json:"max_length"`
-	MaxBytes           *int64  `json:"max_bytes"`
-	Overflow           string  `json:"overflow,omitempty"`
-	DeliveryLimit      *int64  `json:"delivery_limit"`
+	broker.QueueSettings
 	// Rates are in messages a second; nil until the broker has two samples.
 	Published *float64 `json:"published_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
@@ -51,20 +42,8 @@ type BrokerQueue struct {
 	Worker *int64 `json:"worker"`
 }
 
-// BrokerNode is one node of the message broker. Unknown numbers are nil.
-type BrokerNode struct {
-	Name        string         `json:"name"`
-	Running     bool           `json:"running"`
-	MemoryUsed  *int64         `json:"memory_used"`
-	MemoryLimit *int64         `json:"memory_limit"`
-	MemoryAlarm bool           `json:"memory_alarm"`
-	DiskFree    *int64         `json:"disk_free"`
-	DiskLimit   *int64         `json:"disk_limit"`
-	DiskAlarm   bool           `json:"disk_alarm"`
-	Files       *int64         `json:"files"`
-	FilesLimit  *int64         `json:"files_limit"`
-	Uptime      *time.Duration `json:"uptime_ns"`
-}
+// BrokerNode is one node of the message broker.
+type BrokerNode = broker.Node
 
 // Broker is the answer of the message broker's management interface.
 type Broker struct {
@@ -326,23 +305,21 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	var queues []broker.QueueInfo
 	var overview *broker.Overview
 	var alarms []broker.Alarm
-	var nodes []broker.Node
-	var blocked []broker.BlockedConnection
 	var failed [2]error
-	var hidden [3]error
 	var reads sync.WaitGroup
 	reads.Go(func() { queues, failed[0] = m.client.Queues(ctx) })
 	reads.Go(func() { overview, failed[1] = m.client.Overview(ctx) })
-	reads.Go(func() { alarms, hidden[0] = m.client.Alarms(ctx) })
-	reads.Go(func() { nodes, hidden[1] = m.client.Nodes(ctx) })
-	reads.Go(func() { blocked, hidden[2] = m.client.Blocked(ctx) })
+	var unknown [3]error
+	reads.Go(func() { alarms, unknown[0] = m.client.Alarms(ctx) })
+	reads.Go(func() { b.Nodes, unknown[1] = m.client.Nodes(ctx) })
+	reads.Go(func() { b.Blocked, unknown[2] = m.client.Blocked(ctx) })
 	reads.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("read the broker: %w", err)
 	}
-	for i, unknown := range []*string{&b.AlarmsUnknown, &b.NodesUnknown, &b.BlockedUnknown} {
-		if hidden[i] != nil {
-			*unknown = hidden[i].Error()
+	for i, reason := range []*string{&b.AlarmsUnknown, &b.NodesUnknown, &b.BlockedUnknown} {
+		if unknown[i] != nil {
+			*reason = unknown[i].Error()
 		}
 	}
 	b.Queues = make([]BrokerQueue, 0, len(queues))
@@ -356,12 +333,6 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	for _, a := range alarms {
 		b.Alarms = append(b.Alarms, a.Resource+" on "+a.Node)
 	}
-	for _, n := range nodes {
-		b.Nodes = append(b.Nodes, BrokerNode(n))
-	}
-	for _, c := range blocked {
-		b.Blocked = append(b.Blocked, c.Client)
-	}
 	return b, nil
 }
 
@@ -372,29 +343,19 @@ func (m *management) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
 
 // ReadDepth reads the length of a queue over the last hour; none if it does not exist.
 func (m *management) ReadDepth(ctx context.Context, queue string) ([]PastDepth, error) {
-	samples, err := m.client.Lengths(ctx, queue)
+	depth, err := m.client.Lengths(ctx, queue)
 	if errors.Is(err, broker.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	depth := make([]PastDepth, len(samples))
-	for i, s := range samples {
-		depth[i] = PastDepth(s)
-	}
-	return depth, nil
+	return depth, err
 }
 
 func brokerQueue(q *broker.QueueInfo) BrokerQueue {
-	s := q.Settings()
 	out := BrokerQueue{
 		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
 		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
-		OperatorPolicy: q.OperatorPolicy, TTL: s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange,
-		DeadLetterKey: s.DeadLetterKey, MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow,
-		DeliveryLimit: s.DeliveryLimit, Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond,
-		Acked: q.Rates.Ack.PerSecond,
+		OperatorPolicy: q.OperatorPolicy, QueueSettings: q.Settings(), Published: q.Rates.Publish.PerSecond,
+		Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
 	}
 	if q.Head != nil && *q.Head > 0 {
 		at := time.Unix(*q.Head, 0)

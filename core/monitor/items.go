@@ -104,7 +104,7 @@ type ActionDetail struct {
 	TimeoutSeconds          int64           `json:"timeout_seconds,omitempty"`
 	ScheduledTimeoutSeconds int64           `json:"scheduled_timeout_seconds,omitempty"`
 	MaxRetries              int64           `json:"max_retries"`
-	placement.Spec `db:"-"`
+	placement.Spec          `db:"-"`
 	// Rules and Workflows use the action.
 	Rules     []RuleLink `json:"rules"`
 	Workflows []string   `json:"workflows"`

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -38,7 +38,7 @@ type Config struct {
 	ScheduledTimeout time.Duration
 	// ActionRetries says whether the engine honours the retries of actions; 0 decides by the origin
 	// of the schema.
-	ActionRetries retrypolicy.ActionRetries
+	ActionRetries lifecycle.ActionRetries
 	// SilentReplicas is how long a silent replica is listed; 0 means 15 minutes.
 	SilentReplicas time.Duration
 }
@@ -65,7 +65,7 @@ func Configured(cfg *config.Config) Config {
 		QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
 		SilentReplicas: cfg.Retention.SilentReplicas,
-		ActionRetries:  retrypolicy.Configured(cfg.Executor.Retry).ActionRetries,
+		ActionRetries:  cfg.Executor.Retry.Policy().ActionRetries,
 	}
 }
 

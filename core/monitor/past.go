@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -50,10 +51,7 @@ type PastMinute struct {
 }
 
 // PastDepth is how many dead letters waited, by the broker's clock.
-type PastDepth struct {
-	At    time.Time `json:"at"`
-	Ready int64     `json:"ready"`
-}
+type PastDepth = broker.LengthSample
 
 // Past reads the last hour, for the start of a dashboard and not for every poll. Without one source
 // its half is empty; without both it fails.

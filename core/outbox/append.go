@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Message is one message to publish after the commit.
@@ -65,6 +66,23 @@ func EncodeTo[P any](route message.Route, kind string, payload P, at time.Time, 
 	return Message{
 		ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body,
 	}, nil
+}
+
+// maxResult bounds the result copied into a completion message. The row has the whole result; a worker may have written
+// one that no consumer accepts in a message.
+const maxResult = 1 << 20
+
+// Completed is the execution.completed of an ended execution, for the programs besides its worker.
+func Completed(e store.ReadOutcomesRow, at time.Time, source string) (Message, error) {
+	payload := message.ExecutionCompleted{
+		ExecutionID: e.ID, ActionRef: e.ActionRef, Status: string(e.Status),
+		Result:      jsonvalue.Copy(e.Result, maxResult),
+		CompletedAt: e.FinishedAt.UTC(),
+	}
+	if e.Action != nil {
+		payload.ActionID = *e.Action
+	}
+	return Encode(message.TypeExecutionCompleted, payload, at, source)
 }
 
 // Publishing publishes committed messages at once; a *Relay is one.
@@ -213,7 +231,7 @@ func HeaderTrace(name, value string) string { return name + "=" + value }
 // headers returns the header of a trace, or nil.
 func headers(text string) broker.Table {
 	name, value, ok := strings.Cut(text, "=")
-	if !ok || (name != trace.Header && !strings.HasPrefix(name, headerPrefix)) {
+	if !ok || (name != tracing.Header && !strings.HasPrefix(name, headerPrefix)) {
 		return nil
 	}
 	return broker.Table{name: value}

@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// Metrics measures the relay. A nil *Metrics measures nothing.
+// Metrics measures the relay.
 type Metrics struct {
 	published *prometheus.CounterVec
 	sweeps    prometheus.Counter
@@ -46,35 +46,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) outcomes(outcomes []broker.Outcome) {
-	if m == nil {
-		return
-	}
 	for _, outcome := range outcomes {
 		m.published.WithLabelValues(outcome.Status.String()).Inc()
 	}
 }
 
-func (m *Metrics) swept(n int) {
-	if m != nil {
-		m.sweeps.Add(float64(n))
-	}
-}
-
-func (m *Metrics) leftToSweep(n int) {
-	if m != nil {
-		m.left.Add(float64(n))
-	}
-}
-
-func (m *Metrics) lost(rows int) {
-	if m != nil {
-		m.given.Add(float64(rows))
-	}
-}
-
 func (m *Metrics) backlog(messages int64, oldest float64) {
-	if m != nil {
-		m.waiting.Set(float64(messages))
-		m.oldest.Set(oldest)
-	}
+	m.waiting.Set(float64(messages))
+	m.oldest.Set(oldest)
 }

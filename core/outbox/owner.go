@@ -115,7 +115,7 @@ func (r *Relay) confirmOwned(ctx context.Context) error {
 		})
 	}
 	if len(gone) > 0 {
-		r.metrics.lost(len(gone))
+		r.metrics.given.Add(float64(len(gone)))
 		r.logger.WarnContext(ctx, "Outbox rows were claimed by other replicas after a lapsed lease", "rows", len(gone))
 	}
 	return nil

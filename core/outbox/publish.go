@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // crashPoint lets a test kill the process. By default it does nothing.
@@ -66,14 +66,14 @@ func (r *Relay) traced(rows []row, outcomes []broker.Outcome, begun time.Time) {
 		for _, m := range each.messages {
 			outcome := outcomes[i]
 			i++
-			above := trace.Parse(strings.TrimPrefix(m.Trace, trace.Header+"="))
+			above := tracing.Parse(strings.TrimPrefix(m.Trace, tracing.Header+"="))
 			if !above.Valid() {
 				continue
 			}
-			span := trace.Span{
-				Context: trace.Context{Trace: above.Trace, Span: trace.RandomSpan(), Sampled: above.Sampled},
-				Parent:  above.Span, Name: "publish " + m.Exchange, Role: trace.Producer, Start: begun, End: ended,
-				Attrs: []trace.Attr{
+			span := tracing.Span{
+				Context: tracing.Context{Trace: above.Trace, Span: tracing.RandomSpan(), Sampled: above.Sampled},
+				Parent:  above.Span, Name: "publish " + m.Exchange, Role: tracing.Producer, Start: begun, End: ended,
+				Attrs: []tracing.Attr{
 					{Key: "messaging.system", Value: "rabbitmq"},
 					{Key: "messaging.destination.name", Value: m.Exchange},
 					{Key: "messaging.rabbitmq.destination.routing_key", Value: m.RoutingKey},
@@ -379,7 +379,7 @@ func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) (f
 		if r.holds(c.ID) {
 			continue // this replica is publishing or deleting it
 		}
-		r.metrics.swept(len(messages))
+		r.metrics.sweeps.Add(float64(len(messages)))
 		fit = r.hold(row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: messages}) && fit
 	}
 	return fit

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Publisher sends messages with confirms; *broker.Publisher is one.
@@ -43,7 +44,7 @@ type Config struct {
 	// the installation. Nil holds nothing.
 	Gate *batch.Gate
 	// Traces takes the spans of published messages; nil without tracing.
-	Traces trace.Sink
+	Traces tracing.Sink
 	// Undeliverable decides about messages that reached no queue, in the transaction that settles
 	// their row. The messages in taken, by id, leave the outbox with that transaction; the relay
 	// retries the others. May be nil.
@@ -121,8 +122,9 @@ func (r *Relay) lane(of *row) *lane {
 // New makes a relay.
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
-		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
-		held: make(map[int64]bool), delete: make(chan struct{}, 1),
+		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger,
+		metrics: cmp.Or(metrics, NewMetrics(nil)),
+		held:    make(map[int64]bool), delete: make(chan struct{}, 1),
 		own: lane{wake: make(chan struct{}, 1)}, resent: lane{wake: make(chan struct{}, 1)},
 	}
 	if st != nil {
@@ -139,7 +141,7 @@ func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, 
 // the broker is away for long, the row is left to the sweep.
 func (r *Relay) Published(id int64, messages []Message) {
 	if !r.hold(row{id: id, messages: messages, since: time.Now()}) {
-		r.metrics.leftToSweep(len(messages))
+		r.metrics.left.Add(float64(len(messages)))
 	}
 }
 

@@ -300,46 +300,46 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	kinds := []struct {
 		reason string
 		ids    []int64
-		end    func(ids []int64) ([]outgoing, error)
-		ended  []outgoing
+		end    func(ids []int64) ([]endedRow, error)
+		ended  []endedRow
 	}{
 		{
 			reason: "its worker is lost", ids: found.Ids,
-			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) },
+			end: func(ids []int64) ([]endedRow, error) { return o.endLost(ctx, tx, ids, staleAfter) },
 		},
 		{
-			reason: "it ran beyond its timeout", ids: found.Overrun,
-			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) },
+			reason: overran, ids: found.Overrun,
+			end: func(ids []int64) ([]endedRow, error) {
+				return rowsOf(tx.EndOverruns(ctx, store.EndOverrunsParams{
+					ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
+					UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
+				}))
+			},
 		},
-		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]outgoing, error) {
-			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
-			return completions(rows), err
+		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]endedRow, error) {
+			return rowsOf(tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds()))
 		}},
 		{
 			reason: "its workflow or inquiry was deleted", ids: found.Headless,
-			end: func(ids []int64) ([]outgoing, error) {
-				rows, err := tx.EndHeadless(ctx, ids)
-				return completions(rows), err
-			},
+			end: func(ids []int64) ([]endedRow, error) { return rowsOf(tx.EndHeadless(ctx, ids)) },
 		},
 	}
-	var all []outgoing
+	var messages []outbox.Message
 	for i, kind := range kinds {
 		if len(kind.ids) == 0 {
 			continue
 		}
-		ended, err := kind.end(kind.ids)
+		rows, err := kind.end(kind.ids)
+		if err == nil {
+			kinds[i].ended = rows
+			messages, err = announce(messages, rows, kind.reason == overran)
+		}
 		if err != nil {
 			return fmt.Errorf("end %d executions because %s: %w", len(kind.ids), kind.reason, err)
 		}
-		kinds[i].ended, all = ended, append(all, ended...)
 	}
-	if len(all) == 0 {
+	if len(messages) == 0 {
 		return nil
-	}
-	messages, err := encode(all)
-	if err != nil {
-		return err
 	}
 	row, err := outbox.Append(ctx, tx, messages)
 	if err != nil {
@@ -347,24 +347,58 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	}
 	tx.AfterCommit(func() {
 		for _, kind := range kinds {
-			o.log(ctx, kind.reason, kind.ended)
+			for _, one := range kind.ended {
+				o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", one.ID, "action_ref",
+					one.ActionRef, "status", string(one.Status), "reason", kind.reason)
+			}
 		}
 		o.relay.Published(row, messages)
 	})
 	return nil
 }
 
-func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
-	for _, one := range ended {
-		if end, ok := one.payload.(message.ExecutionCompleted); ok {
-			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref",
-				end.ActionRef,
-				"status", end.Status, "reason", reason)
-		}
+// overran is the reason why an execution is ended whose worker lives and has to stop it.
+const overran = "it ran beyond its timeout"
+
+// endedRow is an execution that was ended here.
+type endedRow = store.EndOverrunsRow
+
+func rowsOf[Row store.EndOrphanedRunsRow | endedRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
+	rows []Row, err error,
+) ([]endedRow, error) {
+	list := make([]endedRow, len(rows))
+	for i, row := range rows {
+		list[i] = endedRow(row)
 	}
+	return list, err
 }
 
-func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]outgoing, error) {
+// announce adds the completion messages of executions, and cancel requests for their workers.
+func announce(messages []outbox.Message, rows []endedRow, stop bool) ([]outbox.Message, error) {
+	const source = "execution_timeout_monitor"
+	for _, r := range rows {
+		m, err := outbox.Completed(store.ReadOutcomesRow{
+			ID: r.ID, Action: r.Action, ActionRef: r.ActionRef, Status: r.Status,
+			Result: r.Result, FinishedAt: r.FinishedAt,
+		}, r.FinishedAt, source)
+		if err != nil {
+			return nil, err
+		}
+		if messages = append(messages, m); !stop {
+			continue
+		}
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.CancelKey(r.Worker)}
+		m, err = outbox.EncodeTo(route, message.TypeExecutionCancelRequested,
+			message.ExecutionCancelRequested{ExecutionID: r.ID, WorkerID: r.Worker}, r.FinishedAt, source)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]endedRow, error) {
 	status := lifecycle.StatusAbandoned
 	if o.cfg.FailLost {
 		status = lifecycle.StatusFailed
@@ -385,7 +419,10 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 			alerts = append(alerts, *alert)
 		}
 	}
-	return completions(rows), outbox.EmitAlerts(ctx, tx, nil, alerts)
+	if err := outbox.EmitAlerts(ctx, tx, nil, alerts); err != nil {
+		return nil, err
+	}
+	return rowsOf(rows, nil)
 }
 
 // lostAlert is the core.alert event of an execution that was ended because its worker is dead. It
@@ -423,62 +460,4 @@ func lostAlert(row store.EndOrphanedRunsRow, status lifecycle.Status) (*outbox.A
 		},
 		CorrelationID: new(fmt.Sprintf("execution:%d:worker_unavailable", row.ID)),
 	}, nil
-}
-
-// endOverruns also tells the workers to stop.
-func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) ([]outgoing, error) {
-	rows, err := tx.EndOverruns(ctx, store.EndOverrunsParams{
-		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
-		UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
-	})
-	var ended []outgoing
-	for i, completed := range completions(rows) {
-		row := rows[i]
-		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
-		ended = append(ended, completed,
-			outgoing{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
-	}
-	return ended, err
-}
-
-// outgoing is a message that the engine sends.
-type outgoing struct {
-	kind, key string
-	payload   any
-	at        time.Time
-}
-
-// completions are the completion messages of executions.
-func completions[
-	Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow,
-](
-	rows []Row,
-) []outgoing {
-	list := make([]outgoing, len(rows))
-	for i, row := range rows {
-		r := store.EndOverrunsRow(row)
-		payload := message.ExecutionCompleted{
-			ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
-			CompletedAt: r.FinishedAt.UTC(),
-		}
-		if r.Action != nil {
-			payload.ActionID = *r.Action
-		}
-		list[i] = outgoing{
-			message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt,
-		}
-	}
-	return list
-}
-
-func encode(list []outgoing) (messages []outbox.Message, err error) {
-	messages = make([]outbox.Message, len(list))
-	for i, one := range list {
-		route := message.Route{Exchange: message.ExchangeExecutions, Key: one.key}
-		messages[i], err = outbox.EncodeTo(route, one.kind, one.payload, one.at, "execution_timeout_monitor")
-		if err != nil {
-			return nil, err
-		}
-	}
-	return messages, nil
 }

@@ -164,12 +164,7 @@ func New(
 
 func (s *Sweep) tick(ctx context.Context) error {
 	var found Found
-	won := false
-	err := s.store.Tx(ctx, "recovery", func(ctx context.Context, tx *store.Tx) error {
-		var err error
-		if won, err = tx.TryLoopLock(ctx, "recovery"); err != nil || !won {
-			return err
-		}
+	won, err := s.store.Alone(ctx, "recovery", "recovery", func(ctx context.Context, tx *store.Tx) (err error) {
 		// A plan cached while the queues were empty would read the whole queue for every row.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return fmt.Errorf("force custom plans: %w", err)

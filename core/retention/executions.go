@@ -59,7 +59,7 @@ func NewExecutions(
 }
 
 func (e *Executions) tick(ctx context.Context) error {
-	return e.alone(ctx, "retention executions", "delete old executions", func() error {
+	return e.store.Locked(ctx, "retention executions", lockHolder, func() error {
 		var errs []error
 		if e.cfg.Executions > 0 {
 			errs = append(errs, e.record(ctx))

@@ -21,6 +21,8 @@ const (
 	pageTimeout = 30 * time.Second
 	// logEvery is the interval of progress logs in a long deletion.
 	logEvery = 10 * time.Second
+	// lockHolder is the application name of the session that holds the lock of a loop.
+	lockHolder = "attune-executor retention"
 )
 
 // base is what all loops of this package have.
@@ -42,19 +44,6 @@ func newBase(cfg supervise.LoopConfig, st *store.Store, logger *slog.Logger, met
 	cfg.Interval = supervise.OrDefault(cfg.Interval, time.Hour)
 	cfg.Logger, cfg.Metrics = logger, loops
 	return base{Loop: supervise.NewLoop(cfg), store: st, logger: logger, metrics: metrics}
-}
-
-// alone runs a tick under a session lock, unless another replica does: no transaction stays open meanwhile.
-func (b *base) alone(ctx context.Context, name, what string, tick func() error) error {
-	lock, err := b.store.LockSession(ctx, name, "attune-executor retention")
-	if _, locked := errors.AsType[*store.LockedError](err); locked {
-		return nil
-	}
-	if err != nil {
-		return wrapped(err, what)
-	}
-	defer lock.Release(ctx)
-	return tick()
 }
 
 // page runs one short transaction.

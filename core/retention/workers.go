@@ -47,7 +47,7 @@ func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logge
 }
 
 func (w *Workers) tick(ctx context.Context) error {
-	return w.alone(ctx, "retention workers", "forget inactive workers", func() error { return w.forget(ctx) })
+	return w.store.Locked(ctx, "retention workers", lockHolder, func() error { return w.forget(ctx) })
 }
 
 func (w *Workers) forget(ctx context.Context) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Batch collects the decisions of one transaction.
@@ -279,7 +279,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	}
 	b.writeContradictions(p)
 	if len(b.finished) > 0 {
-		p.Exec(store.AddTracePending, string(trace.Execution), b.finished)
+		p.Exec(store.AddTracePending, string(tracing.Execution), b.finished)
 	}
 	var row *outbox.Handle
 	if len(b.messages) > 0 {
@@ -401,9 +401,9 @@ func (b *Batch) updatedAt(before time.Time) time.Time {
 }
 
 func (b *Batch) completed(e ending) (outbox.Message, error) {
-	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
-		ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
-		Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
+	return outbox.Completed(store.ReadOutcomesRow{
+		ID: e.execution, Action: &e.actionID, ActionRef: e.actionRef, Status: e.status, Result: e.result,
+		FinishedAt: b.Now(),
 	}, b.Now(), b.Source())
 }
 
@@ -443,12 +443,10 @@ func (b *Batch) observe(m *Metrics) {
 	}
 	for _, e := range b.endings {
 		if e.refused != "" {
-			m.refuse(e.refused)
+			m.refused.WithLabelValues(e.refused).Inc()
 		}
 	}
-	if m != nil {
-		m.contradicting.Add(float64(len(b.contradictions)))
-	}
+	m.contradicting.Add(float64(len(b.contradictions)))
 	for _, done := range b.ran {
 		m.ran(done.actionRef, done.took, done.latency)
 	}

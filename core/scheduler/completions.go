@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -27,7 +26,7 @@ type Report struct {
 
 // CompletionConfig configures the step.
 type CompletionConfig struct {
-	Retry retrypolicy.Config
+	Retry lifecycle.RetryPolicy
 	// Chance returns a number in [0, 1) that spreads the retry delays; nil means no spreading.
 	Chance func() float64
 }
@@ -200,7 +199,7 @@ func (s *CompletionStep) end(batch *Batch, report Report, status lifecycle.Statu
 
 // verdict decides whether an ended execution is repeated. A workflow repeats its own tasks that a
 // worker started. Tasks that never started are repeated like any lost work.
-func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.Verdict {
+func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) lifecycle.RetryVerdict {
 	allowed, chance := int(row.AllowedRetries), 0.5 // the middle: no spreading
 	if row.Workflow != 0 {
 		allowed = 0
@@ -208,7 +207,7 @@ func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.V
 	if s.cfg.Chance != nil {
 		chance = s.cfg.Chance()
 	}
-	return s.cfg.Retry.Decide(retrypolicy.Ended{
+	return s.cfg.Retry.Decide(lifecycle.Ended{
 		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
 		Retries: int(row.RetryCount), MaxRetries: allowed, ByAction: row.ActionAllows, Adopted: row.Adopted,
 		CancelAsked: row.CancelAsked,

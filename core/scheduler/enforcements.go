@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // EnforcementStep handles enforcement.created: it creates the execution of the rule's action in the
@@ -170,7 +170,7 @@ func (s *EnforcementStep) Apply(batch *Batch) {
 	}
 	batch.Also(store.ResolveEnforcements, s.decided, s.reasons)
 	if batch.Traced() {
-		batch.Also(store.AddTracePending, string(trace.Enforcement), s.decided)
+		batch.Also(store.AddTracePending, string(tracing.Enforcement), s.decided)
 	}
 }
 
@@ -192,8 +192,6 @@ func NewEnforcementMetrics(reg prometheus.Registerer) *EnforcementMetrics {
 
 // Observe counts the outcome of a committed batch.
 func (m *EnforcementMetrics) Observe(outcome EnforcementOutcome) {
-	if m != nil {
-		m.resolved.WithLabelValues("processed").Add(float64(outcome.Processed))
-		m.resolved.WithLabelValues("disabled").Add(float64(len(outcome.Disabled)))
-	}
+	m.resolved.WithLabelValues("processed").Add(float64(outcome.Processed))
+	m.resolved.WithLabelValues("disabled").Add(float64(len(outcome.Disabled)))
 }

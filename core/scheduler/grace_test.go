@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -137,7 +136,8 @@ func TestWhatCountsAsAccepted(t *testing.T) {
 
 	// A retry of an attempt that a worker ran.
 	b.finish(t, lifecycle.StatusAbandoned, ran)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, ActionRetries: retrypolicy.Always}}
+	always := lifecycle.RetryPolicy{Enabled: true, ActionRetries: lifecycle.RetriesAlways}
+	retry := scheduler.CompletionConfig{Retry: always}
 	result := b.run(t, scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ran}}))
 	require.Len(t, result.Repeated, 1)
 	require.Equal(t, 1, b.dispatch(t, result.Repeated[0].ID).Enqueued)

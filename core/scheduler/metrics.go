@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics counts what batches do. A nil *Metrics counts nothing.
+// Metrics counts what batches do.
 type Metrics struct {
 	batches       prometheus.Counter
 	repeated      prometheus.Counter
@@ -44,23 +44,13 @@ func (m *Metrics) label(ref string) string {
 	return ref
 }
 
-func (m *Metrics) refuse(reason string) {
-	if m != nil {
-		m.refused.WithLabelValues(reason).Inc()
-	}
-}
-
 func (m *Metrics) waited(ref string, took time.Duration) {
-	if m != nil {
-		m.waits.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
-	}
+	m.waits.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
 }
 
 func (m *Metrics) ran(ref string, took, latency time.Duration) {
-	if m != nil {
-		m.latency.Observe(max(latency.Seconds(), 0))
-		m.runs.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
-	}
+	m.latency.Observe(max(latency.Seconds(), 0))
+	m.runs.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
 }
 
 // NewMetrics registers the metrics of batches.
@@ -107,9 +97,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) observe(r Result, attempts int) {
-	if m == nil {
-		return
-	}
 	m.batches.Inc()
 	m.repeated.Add(float64(attempts - 1))
 	m.granted.Add(float64(r.Granted))

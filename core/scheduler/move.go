@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -176,18 +175,10 @@ func (b *Batch) composeTaken() error {
 	return nil
 }
 
-// maxResultInMessage bounds the result copied into a completion message. The row has the whole
-// result; brokers limit message sizes.
-const maxResultInMessage = 1 << 20
-
 // composeOutcomes announces ends that no worker announced.
 func (b *Batch) composeOutcomes() error {
 	for _, o := range b.outcomes {
-		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionID: deref(o.Action), ActionRef: o.ActionRef, Status: string(o.Status),
-			CompletedAt: o.FinishedAt.UTC(), Result: jsonvalue.Copy(o.Result, maxResultInMessage),
-		}
-		if err := b.add(outbox.Encode(message.TypeExecutionCompleted, payload, b.Now(), b.Source())); err != nil {
+		if err := b.add(outbox.Completed(o, b.Now(), b.Source())); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -88,7 +87,9 @@ func TestOverdueExecutionsFailInThePublishedWords(t *testing.T) {
 	require.Len(t, sent, 1, "a worker with fencing gets no cancel request")
 	require.Equal(t, message.KeyExecutionCompleted, sent[0].RoutingKey)
 
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, Unstarted: 3}
+	retry := lifecycle.RetryPolicy{
+		Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, Unstarted: 3,
+	}
 	result2, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry},
 			[]scheduler.Report{{Execution: late[0].Execution}}))

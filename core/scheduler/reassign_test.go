@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/lab/testkit"
@@ -113,9 +112,9 @@ func TestExecutionsThatCannotMoveAreRetried(t *testing.T) {
 	require.Equal(t, scheduler.Result{Ended: 2}, b.reassign(t, ids))
 	require.Equal(t, scheduler.Result{}, b.reassign(t, ids))
 
-	retry := retrypolicy.Config{
+	retry := lifecycle.RetryPolicy{
 		Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour,
-		ActionRetries: retrypolicy.Always,
+		ActionRetries: lifecycle.RetriesAlways,
 	}
 	reports := []scheduler.Report{
 		{Execution: ids[0]},
@@ -148,9 +147,9 @@ func TestCancelledExecutionsAreNotRetried(t *testing.T) {
 	b.finish(t, lifecycle.StatusRunning, ids...)
 	b.finish(t, lifecycle.StatusCanceling, ids[0]) // by the hand of another service
 	b.finish(t, lifecycle.StatusFailed, ids...)
-	retry := retrypolicy.Config{
+	retry := lifecycle.RetryPolicy{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour,
-		ActionRetries: retrypolicy.Always,
+		ActionRetries: lifecycle.RetriesAlways,
 	}
 	result, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry},
@@ -270,7 +269,7 @@ func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, ids))
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{
 		Enabled: true, BaseDelay: 1, Multiplier: 1,
 		MaxDelay: 1, Unstarted: 1,
 	}}

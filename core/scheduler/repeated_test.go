@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -17,7 +16,7 @@ import (
 func TestARepeatedExecutionIsNotRepeatedAgain(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.again")
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Multiplier: 1}}
 	failed := func(maxRetries int, task string) int64 {
 		id := testkit.Execution(t, b.store, action,
 			func(e *testkit.ExecutionRow) { e.Status = lifecycle.StatusFailed }).ID
@@ -52,7 +51,7 @@ func TestAnEndThatIsReportedAgainChangesNothingOfItsRetry(t *testing.T) {
 	}).ID
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed',
 		result = '{"error": "Worker queue TTL expired", "failed_by": "dead_letter_handler"}' WHERE id = $1`, id)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 1}}
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Unstarted: 1}}
 	report := []scheduler.Report{{Execution: id}}
 	result := b.run(t, scheduler.NewCompletionStep(retry, report))
 	require.Len(t, result.Repeated, 1)
@@ -71,7 +70,7 @@ func TestAnEndIsRepeatedOnceByTwoReplicas(t *testing.T) {
 	id := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.a")).ID
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed',
 		result = '{"error": "Worker queue TTL expired", "failed_by": "dead_letter_handler"}' WHERE id = $1`, id)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 1}}
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Unstarted: 1}}
 	report := []scheduler.Report{{Execution: id}}
 	rival := b.replica(t)
 	result := b.run(t, scheduler.NewCompletionStep(retry, report), &decided{func() {
@@ -119,7 +118,7 @@ func TestARetryIsNotAdmittedBeforeItsTime(t *testing.T) {
 	id := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.a")).ID
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed',
 		result = '{"error": "Worker queue TTL expired", "failed_by": "dead_letter_handler"}' WHERE id = $1`, id)
-	later := scheduler.CompletionConfig{Retry: retrypolicy.Config{
+	later := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{
 		Enabled: true, Unstarted: 1, BaseDelay: time.Hour, MaxDelay: time.Hour,
 	}}
 	next := b.run(t, scheduler.NewCompletionStep(later, []scheduler.Report{{Execution: id}})).Repeated[0].ID

@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -22,7 +21,7 @@ type afterwards struct {
 
 type repeat struct {
 	execution int64
-	reason    retrypolicy.Reason
+	reason    lifecycle.RetryReason
 	delay     time.Duration
 }
 
@@ -33,7 +32,7 @@ type contradiction struct {
 
 // Repeat creates the next attempt of an ended execution: a new row, which waits for its time
 // without a queue or a slot. An execution is repeated once, however many batches request it.
-func (b *Batch) Repeat(id int64, reason retrypolicy.Reason, delay time.Duration) {
+func (b *Batch) Repeat(id int64, reason lifecycle.RetryReason, delay time.Duration) {
 	b.repeats = append(b.repeats, repeat{execution: id, reason: reason, delay: delay})
 }
 

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ type Deps struct {
 	Store   *store.Store
 	Relay   outbox.Publishing
 	Logger  *slog.Logger
-	Metrics *Metrics // nil counts nothing
+	Metrics *Metrics // nil exports none
 }
 
 // New makes the scheduler of one engine.
@@ -101,7 +102,7 @@ func New(cfg Config, deps Deps) *Scheduler {
 	cfg = cfg.withDefaults()
 	s := &Scheduler{
 		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store),
-		relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
+		relay: deps.Relay, logger: deps.Logger, metrics: cmp.Or(deps.Metrics, NewMetrics(nil)),
 		fleet: &fleet{store: deps.Store, staleAfter: cfg.HeartbeatStaleAfter, now: cfg.Now}, rules: &ruleCache{},
 		memory: &memory{
 			holdings: make(map[int64]holding), crowds: make(map[int64]bool), closed: make(map[int64]bool),

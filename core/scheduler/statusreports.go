@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// StatusMetrics counts reports. A nil *StatusMetrics counts nothing.
+// StatusMetrics counts reports.
 type StatusMetrics struct{ reports *prometheus.CounterVec }
 
 // NewStatusMetrics registers the metrics of reports.
@@ -42,7 +43,8 @@ func NewStatusReports(
 	consumer *broker.Consumer, stopped func(ctx context.Context, executions []int64), logger *slog.Logger,
 	metrics *StatusMetrics,
 ) *StatusReports {
-	return &StatusReports{consumer: consumer, stopped: stopped, logger: logger, metrics: metrics}
+	return &StatusReports{consumer: consumer, stopped: stopped, logger: logger,
+		metrics: cmp.Or(metrics, NewStatusMetrics(nil))}
 }
 
 // Start implements supervise.Service.
@@ -80,9 +82,7 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 		if status == lifecycle.StatusCanceling || status == lifecycle.StatusCancelled {
 			stopped = append(stopped, envelope.Payload.ExecutionID)
 		}
-		if r.metrics != nil {
-			r.metrics.reports.WithLabelValues(string(status)).Inc()
-		}
+		r.metrics.reports.WithLabelValues(string(status)).Inc()
 	}
 	if len(stopped) > 0 {
 		r.stopped(ctx, stopped)

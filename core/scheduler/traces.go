@@ -6,13 +6,13 @@ import (
 
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // traces is what a batch knows and writes about the traces of its executions.
 type traces struct {
-	roots    map[int64]trace.Context // of the executions that it dispatches, moves or ends
-	finished []int64                 // ended executions whose spans are to be sent
+	roots    map[int64]tracing.Context // of the executions that it dispatches, moves or ends
+	finished []int64                   // ended executions whose spans are to be sent
 }
 
 // Traced reports whether tracing is on.
@@ -74,7 +74,7 @@ func (b *Batch) position(id int64) string {
 	if !b.Traced() {
 		return ""
 	}
-	return b.roots[id].At(trace.Execution, id, trace.Dispatch).String()
+	return b.roots[id].At(tracing.Execution, id, tracing.Dispatch).String()
 }
 
 // traceHeader is a traceparent as the header of a message.
@@ -82,7 +82,7 @@ func traceHeader(position string) string {
 	if position == "" {
 		return ""
 	}
-	return outbox.HeaderTrace(trace.Header, position)
+	return outbox.HeaderTrace(tracing.Header, position)
 }
 
 // of adds the trace of an execution to its log lines, while tracing is on.

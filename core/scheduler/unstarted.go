@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 )
 
 // Unstarted is an execution that its worker will not start, or did not start in time.
@@ -135,10 +134,10 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	case one.Note != 0:
 		why.Cause, why.Same = CauseReturned, true // the returned dispatch never reached it
 		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from",
-			retrypolicy.ByDispatcher)
+			lifecycle.ByDispatcher)
 	default:
 		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution",
-			retrypolicy.ByTimeoutMonitor)
+			lifecycle.ByTimeoutMonitor)
 		if from != 0 { // its queue has no consumer; do not wait until the message expires there
 			why.Result["error"] = expiredText + ": heartbeat timeout before the worker started the execution"
 		}
@@ -187,7 +186,7 @@ func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 		"error": fmt.Sprintf(
 			"Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)",
 			allowed, age),
-		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
+		"failed_by": lifecycle.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
 		"original_status": string(lifecycle.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),
 	}
 }

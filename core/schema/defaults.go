@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Defaults are the defaults of the parameters by name.
@@ -38,7 +40,7 @@ func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("read parameters: %w", err)
 	}
 	for name, value := range defaults {
-		if present, ok := fields[name]; !ok || isNull(present) {
+		if present, ok := fields[name]; !ok || jsonvalue.None(present) {
 			fields[name] = value
 		}
 	}
@@ -63,7 +65,7 @@ func RawDefaults(schema json.RawMessage) map[string]json.RawMessage {
 		var field struct {
 			Default json.RawMessage `json:"default"`
 		}
-		if isObject(raw) && json.Unmarshal(raw, &field) == nil && !isNull(field.Default) {
+		if isObject(raw) && json.Unmarshal(raw, &field) == nil && !jsonvalue.None(field.Default) {
 			found[name] = field.Default
 		}
 	}
@@ -83,11 +85,6 @@ func isJSONForm(fields, properties map[string]json.RawMessage) bool {
 	return len(properties) > 0
 }
 
-func isNull(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || string(raw) == "null"
-}
-
 func isObject(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) > 0 && raw[0] == '{'
@@ -95,7 +92,7 @@ func isObject(raw json.RawMessage) bool {
 
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
-	if isNull(raw) {
+	if jsonvalue.None(raw) {
 		return fields, nil
 	}
 	if !isObject(raw) {

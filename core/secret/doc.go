@@ -1,5 +1,6 @@
-// Package secret keeps secret values out of messages, pages and logs. It is pure: it encrypts, marks and
-// traces values, and does no I/O.
+// Package secret does what the two keys of security are for. With encryption_key it keeps secret values out of
+// messages, pages and logs: it encrypts, marks and traces values. With jwt_secret it signs and verifies the bearer
+// tokens of the published API. It does no I/O.
 //
 // # Where secrets are
 //
@@ -17,8 +18,15 @@
 // unchanged secret needs no key, a secret inside a text is decrypted and encrypted again. Functions of
 // templates see markers and never secrets. Collect refuses a changed marker (ErrMangled).
 //
+// # Tokens
+//
+// A Signer issues and verifies JWTs signed with HS256; with any header of a token it accepts nothing else. A worker
+// passes an execution token to an action as ATTUNE_API_TOKEN. It names one execution, and every service with the same
+// secret accepts it; the caller must check whether the execution still runs. There is no built-in secret: without one
+// it issues and accepts nothing (ErrNoSecret).
+//
 // # Promises
 //
 // The public results of Take and Collect contain no secret. No error of this package contains a part of a
-// value or a key. A missing key is ErrNoKey, a wrong one ErrOtherKey.
+// value, a token or a key. A missing key is ErrNoKey, a wrong one ErrOtherKey.
 package secret

@@ -38,6 +38,33 @@ type SessionLock struct {
 	own     string
 }
 
+// Alone is Tx for a loop that one replica at a time runs. Otherwise fn does not run, and won is false.
+func (s *Store) Alone(
+	ctx context.Context, name, loop string, fn func(ctx context.Context, tx *Tx) error,
+) (won bool, err error) {
+	err = s.Tx(ctx, name, func(ctx context.Context, tx *Tx) (err error) {
+		if won, err = tx.TryLoopLock(ctx, loop); err != nil || !won {
+			return err
+		}
+		return fn(ctx, tx)
+	})
+	return won, err
+}
+
+// Locked runs fn under a session lock, so that no transaction is open meanwhile. While another session holds the lock
+// it does nothing.
+func (s *Store) Locked(ctx context.Context, name, holder string, fn func() error) error {
+	lock, err := s.LockSession(ctx, name, holder)
+	if _, locked := errors.AsType[*LockedError](err); locked {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return fn()
+}
+
 // maxHolder is how long a session's name can be.
 const maxHolder = 63
 

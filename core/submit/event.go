@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // MaxPayload is the largest payload of an event, in bytes.
@@ -144,7 +144,7 @@ func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, 
 				return err
 			}
 		}
-		return recordTrace(ctx, tx, trace.Event, ids)
+		return recordTrace(ctx, tx, tracing.Event, ids)
 	})
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // source is the source_service of the messages.
@@ -196,7 +196,7 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	}
 	var done []Requested
 	keyed := slices.ContainsFunc(requests, func(one Request) bool { return one.Key != nil })
-	if !keyed && !trace.From(ctx).Valid() {
+	if !keyed && !tracing.From(ctx).Valid() {
 		if done, err = s.requestKnown(ctx, requests, configs); err != nil || done != nil {
 			return done, err
 		}
@@ -224,7 +224,7 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 				return err
 			}
 		}
-		return recordTrace(ctx, tx, trace.Execution, ids)
+		return recordTrace(ctx, tx, tracing.Execution, ids)
 	})
 	if err != nil {
 		return nil, err
@@ -233,8 +233,8 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 }
 
 // recordTrace stores the position in its trace with which a client requests executions or events.
-func recordTrace(ctx context.Context, tx *store.Tx, kind trace.Kind, ids []int64) error {
-	client := trace.From(ctx)
+func recordTrace(ctx context.Context, tx *store.Tx, kind tracing.Kind, ids []int64) error {
+	client := tracing.From(ctx)
 	if !client.Valid() {
 		return nil
 	}

@@ -38,7 +38,7 @@ type LoopConfig struct {
 	// MaxBackoff caps the pause after repeated failures; a longer Interval is
 	// kept. LoopMaxBackoffDefault if zero.
 	MaxBackoff time.Duration
-	// Metrics may be nil.
+	// Metrics are not exported if nil.
 	Metrics *Metrics
 	// Name is the loop's name in logs and metrics. Required.
 	Name string
@@ -85,6 +85,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 	}
 	cfg.Timeout = OrDefault(cfg.Timeout, LoopTimeoutDefault)
 	cfg.MaxBackoff = OrDefault(cfg.MaxBackoff, LoopMaxBackoffDefault)
+	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics(nil))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

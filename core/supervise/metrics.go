@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measures all loops of a process. A nil *Metrics measures nothing.
+// Metrics measures all loops of a process.
 type Metrics struct {
 	lastTick *prometheus.GaugeVec
 	errors   *prometheus.CounterVec
@@ -35,9 +35,6 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) observe(loop string, now time.Time, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
 	m.lastTick.WithLabelValues(loop).Set(float64(now.UnixMilli()) / 1000)
 	m.duration.WithLabelValues(loop).Observe(took.Seconds())
 	counter := m.errors.WithLabelValues(loop) // exists from the first tick, at zero

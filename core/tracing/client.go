@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/trace"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -26,7 +25,7 @@ type Config struct {
 	// HeadersFile names a file with headers for the collector, a line NAME: VALUE each.
 	HeadersFile string
 	// Resource describes the process.
-	Resource []trace.Attr
+	Resource []Attr
 	// Version is the version of the program.
 	Version string
 }
@@ -40,7 +39,7 @@ type client struct {
 	headers  http.Header // of the start
 	file     string      // read again for each request, as its token may be replaced
 	http     *http.Client
-	resource []trace.Attr
+	resource []Attr
 	version  string
 }
 
@@ -50,7 +49,7 @@ func newClient(cfg Config) (*client, error) {
 		return nil, fmt.Errorf("read telemetry.headers_file: %w", err)
 	}
 	return &client{
-		url: strings.TrimSuffix(cfg.Endpoint, "/") + trace.Path, headers: headers, file: cfg.HeadersFile,
+		url: strings.TrimSuffix(cfg.Endpoint, "/") + Path, headers: headers, file: cfg.HeadersFile,
 		http: &http.Client{Timeout: sendTimeout}, resource: cfg.Resource, version: cfg.Version,
 	}, nil
 }
@@ -82,8 +81,8 @@ func readHeaders(file string) (http.Header, error) {
 var errRefused = errors.New("the collector refuses the spans")
 
 // send posts spans. After an error that is not errRefused they may be sent again.
-func (c *client) send(ctx context.Context, spans []trace.Span) error {
-	body, err := trace.Encode(c.resource, c.version, spans)
+func (c *client) send(ctx context.Context, spans []Span) error {
+	body, err := Encode(c.resource, c.version, spans)
 	if err != nil {
 		return fmt.Errorf("%w: encode %d spans: %w", errRefused, len(spans), err)
 	}

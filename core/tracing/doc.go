@@ -5,7 +5,7 @@
 // The life of an event, an enforcement or an execution is in its row. The transaction that ends it
 // writes its id to trace_pending; a Reporter of any replica claims these ids, reads the rows, and sends
 // their spans. It deletes the ids when the collector has the spans. So a killed replica loses no span,
-// and executions of any worker have theirs. The ids of the spans derive from the rows (package trace):
+// and executions of any worker have theirs. The ids of the spans derive from the rows (Seed):
 // a span that is sent twice is the same span.
 //
 // # Spans of a process

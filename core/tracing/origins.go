@@ -6,23 +6,22 @@ import (
 	"sync"
 
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
 )
 
 // Origins finds the traces of executions and enforcements.
 type Origins interface {
-	Executions(ctx context.Context, ids []int64) (map[int64]trace.Context, error)
+	Executions(ctx context.Context, ids []int64) (map[int64]Context, error)
 }
 
-// Seed is the seed of an installation, read once.
-type Seed struct {
+// seedReader has the seed of an installation, read once.
+type seedReader struct {
 	mu    sync.Mutex
-	value trace.Seed
+	value Seed
 	known bool
 }
 
-// Read returns the seed.
-func (s *Seed) Read(ctx context.Context, q *store.Queries) (trace.Seed, error) {
+// read returns the seed.
+func (s *seedReader) read(ctx context.Context, q *store.Queries) (Seed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known {
@@ -30,35 +29,35 @@ func (s *Seed) Read(ctx context.Context, q *store.Queries) (trace.Seed, error) {
 	}
 	seed, err := q.ReadTraceSeed(ctx)
 	if err != nil {
-		return trace.Seed{}, fmt.Errorf("read the seed of trace ids: %w", err)
+		return Seed{}, fmt.Errorf("read the seed of trace ids: %w", err)
 	}
-	s.value, s.known = trace.Seed(seed), true
+	s.value, s.known = Seed(seed), true
 	return s.value, nil
 }
 
 // Roots finds traces in the database.
 type Roots struct {
-	seed  *Seed
+	seed  *seedReader
 	ratio float64
 	store *store.Store
 }
 
 // NewRoots makes a finder that reads from st.
 func NewRoots(st *store.Store, ratio float64) *Roots {
-	return &Roots{seed: &Seed{}, ratio: ratio, store: st}
+	return &Roots{seed: &seedReader{}, ratio: ratio, store: st}
 }
 
 // Executions returns the trace of each execution, with the parent of its first span.
-func (r *Roots) Executions(ctx context.Context, ids []int64) (map[int64]trace.Context, error) {
+func (r *Roots) Executions(ctx context.Context, ids []int64) (map[int64]Context, error) {
 	found, _, err := r.In(ctx, r.store.Queries, ids, nil)
 	return found, err
 }
 
 // In is Executions in a transaction of the caller, and for enforcements too.
 func (r *Roots) In(ctx context.Context, q *store.Queries, executions, enforcements []int64) (
-	ofExecution, ofEnforcement map[int64]trace.Context, err error,
+	ofExecution, ofEnforcement map[int64]Context, err error,
 ) {
-	seed, err := r.seed.Read(ctx, q)
+	seed, err := r.seed.read(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,13 +66,13 @@ func (r *Roots) In(ctx context.Context, q *store.Queries, executions, enforcemen
 		return nil, nil, fmt.Errorf("find the traces of %d executions and %d enforcements: %w", len(executions),
 			len(enforcements), err)
 	}
-	ofExecution = make(map[int64]trace.Context, len(executions))
-	ofEnforcement = make(map[int64]trace.Context, len(enforcements))
+	ofExecution = make(map[int64]Context, len(executions))
+	ofEnforcement = make(map[int64]Context, len(enforcements))
 	for _, row := range rows {
-		root := seed.Root(trace.Origin{
-			Kind: trace.Kind(row.OriginKind), Row: row.Origin, Client: row.Traceparent,
+		root := seed.Root(Origin{
+			Kind: Kind(row.OriginKind), Row: row.Origin, Client: row.Traceparent,
 		}, r.ratio)
-		if row.Kind == string(trace.Enforcement) {
+		if row.Kind == string(Enforcement) {
 			ofEnforcement[row.Subject] = root
 		} else {
 			ofExecution[row.Subject] = root
@@ -89,14 +88,14 @@ type Requests struct {
 }
 
 // Begins returns the first span of the trace of a new row.
-func (r Requests) Begins(ctx context.Context, kind trace.Kind, row int64) (trace.Context, error) {
-	root := trace.From(ctx)
+func (r Requests) Begins(ctx context.Context, kind Kind, row int64) (Context, error) {
+	root := From(ctx)
 	if !root.Valid() {
-		seed, err := r.seed.Read(ctx, r.store.Queries)
+		seed, err := r.seed.read(ctx, r.store.Queries)
 		if err != nil {
-			return trace.Context{}, err
+			return Context{}, err
 		}
-		root = seed.Root(trace.Origin{Kind: kind, Row: row}, r.Roots.ratio)
+		root = seed.Root(Origin{Kind: kind, Row: row}, r.Roots.ratio)
 	}
-	return root.At(kind, row, trace.Whole), nil
+	return root.At(kind, row, Whole), nil
 }

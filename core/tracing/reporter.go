@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/trace"
 )
 
 const (
@@ -105,51 +104,51 @@ func (r *Reporter) page(ctx context.Context) (full bool, err error) {
 }
 
 // read reads the spans of rows. A row that was deleted has none.
-func (r *Reporter) read(ctx context.Context, rows []store.ClaimTracePendingRow) ([]trace.Span, error) {
-	subjects := map[trace.Kind][]int64{}
+func (r *Reporter) read(ctx context.Context, rows []store.ClaimTracePendingRow) ([]Span, error) {
+	subjects := map[Kind][]int64{}
 	done := make(map[int64]time.Time, len(rows))
 	for _, row := range rows {
-		kind := trace.Kind(row.Kind)
+		kind := Kind(row.Kind)
 		subjects[kind] = append(subjects[kind], row.Subject)
-		if kind == trace.Execution {
+		if kind == Execution {
 			done[row.Subject] = row.At
 		}
 	}
-	events, err := r.store.ReadTraceEvents(ctx, subjects[trace.Event], eventsWithin.Seconds())
+	events, err := r.store.ReadTraceEvents(ctx, subjects[Event], eventsWithin.Seconds())
 	if err != nil {
-		return nil, fmt.Errorf("read %d events for their spans: %w", len(subjects[trace.Event]), err)
+		return nil, fmt.Errorf("read %d events for their spans: %w", len(subjects[Event]), err)
 	}
-	executions := subjects[trace.Execution]
+	executions := subjects[Execution]
 	for _, e := range events {
 		if e.Execution != 0 {
 			executions = append(executions, e.Execution) // only for the link
 		}
 	}
-	ofExecution, ofEnforcement, err := r.roots.In(ctx, r.store.Queries, executions, subjects[trace.Enforcement])
+	ofExecution, ofEnforcement, err := r.roots.In(ctx, r.store.Queries, executions, subjects[Enforcement])
 	if err != nil {
 		return nil, err
 	}
-	seed, err := r.roots.seed.Read(ctx, r.store.Queries)
+	seed, err := r.roots.seed.read(ctx, r.store.Queries)
 	if err != nil {
 		return nil, err
 	}
-	var spans []trace.Span
+	var spans []Span
 	for _, e := range events {
-		root := seed.Root(trace.Origin{Kind: trace.Event, Row: e.ID, Client: e.Traceparent}, r.roots.ratio)
+		root := seed.Root(Origin{Kind: Event, Row: e.ID, Client: e.Traceparent}, r.roots.ratio)
 		if root.Sampled {
 			spans = append(spans, eventSpan(root, e, ofExecution[e.Execution]))
 		}
 	}
-	enforcements, err := r.store.ReadTraceEnforcements(ctx, sampled(subjects[trace.Enforcement], ofEnforcement))
+	enforcements, err := r.store.ReadTraceEnforcements(ctx, sampled(subjects[Enforcement], ofEnforcement))
 	if err != nil {
-		return nil, fmt.Errorf("read %d enforcements for their spans: %w", len(subjects[trace.Enforcement]), err)
+		return nil, fmt.Errorf("read %d enforcements for their spans: %w", len(subjects[Enforcement]), err)
 	}
 	for _, e := range enforcements {
 		spans = append(spans, enforcementSpan(ofEnforcement[e.ID], e))
 	}
-	ended, err := r.store.ReadTraceExecutions(ctx, sampled(subjects[trace.Execution], ofExecution))
+	ended, err := r.store.ReadTraceExecutions(ctx, sampled(subjects[Execution], ofExecution))
 	if err != nil {
-		return nil, fmt.Errorf("read %d executions for their spans: %w", len(subjects[trace.Execution]), err)
+		return nil, fmt.Errorf("read %d executions for their spans: %w", len(subjects[Execution]), err)
 	}
 	for _, e := range ended {
 		spans = append(spans, executionSpans(ofExecution[e.ID], e, done[e.ID])...)
@@ -158,7 +157,7 @@ func (r *Reporter) read(ctx context.Context, rows []store.ClaimTracePendingRow) 
 }
 
 // sampled returns the ids whose trace is sampled.
-func sampled(ids []int64, roots map[int64]trace.Context) []int64 {
+func sampled(ids []int64, roots map[int64]Context) []int64 {
 	kept := make([]int64, 0, len(ids))
 	for _, id := range ids {
 		if roots[id].Sampled {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/trace"
 )
 
 const (
@@ -20,13 +19,13 @@ const (
 	lastFlush  = 2 * time.Second  // at the stop
 )
 
-// Sender sends the spans of this process. It is a trace.Sink and a supervise.Service.
+// Sender sends the spans of this process. It is a Sink and a supervise.Service.
 type Sender struct {
 	supervise.Base
 
 	client  *client
 	ratio   float64
-	queue   chan trace.Span
+	queue   chan Span
 	batches chan Batch
 	origins Origins
 	logger  *slog.Logger
@@ -48,13 +47,13 @@ func NewSender(cfg Config, origins Origins, logger *slog.Logger, metrics *Metric
 		return nil, err
 	}
 	return &Sender{
-		client: c, ratio: cfg.Ratio, queue: make(chan trace.Span, queueSize), batches: make(chan Batch, queueSize/8),
+		client: c, ratio: cfg.Ratio, queue: make(chan Span, queueSize), batches: make(chan Batch, queueSize/8),
 		origins: origins, logger: logger, metrics: metrics,
 	}, nil
 }
 
-// Offer implements trace.Sink.
-func (s *Sender) Offer(span trace.Span) {
+// Offer implements Sink.
+func (s *Sender) Offer(span Span) {
 	if !span.Context.Sampled {
 		return
 	}
@@ -75,16 +74,16 @@ func (s *Sender) OfferBatch(batch Batch) {
 }
 
 // Sample begins a trace of this process, as often as the ratio says.
-func (s *Sender) Sample() trace.Context {
-	id := trace.RandomID()
-	return trace.Context{Trace: id, Span: trace.RandomSpan(), Sampled: trace.Sampled(id, s.ratio)}
+func (s *Sender) Sample() Context {
+	id := RandomID()
+	return Context{Trace: id, Span: RandomSpan(), Sampled: Sampled(id, s.ratio)}
 }
 
 // Start implements supervise.Service.
 func (s *Sender) Start(ctx context.Context) error { return s.Launch(ctx, nil, s.run) }
 
 func (s *Sender) run(ctx context.Context) {
-	var left []trace.Span
+	var left []Span
 	for ctx.Err() == nil {
 		if left = s.collect(ctx); ctx.Err() == nil {
 			s.deliver(ctx, left)
@@ -99,8 +98,8 @@ func (s *Sender) run(ctx context.Context) {
 }
 
 // collect waits for the first span, and then for more until a request is full or late.
-func (s *Sender) collect(ctx context.Context) []trace.Span {
-	var spans []trace.Span
+func (s *Sender) collect(ctx context.Context) []Span {
+	var spans []Span
 	select {
 	case <-ctx.Done():
 		return nil
@@ -114,7 +113,7 @@ func (s *Sender) collect(ctx context.Context) []trace.Span {
 }
 
 // waiting adds spans that wait, up to one request.
-func (s *Sender) waiting(ctx context.Context, spans []trace.Span) []trace.Span {
+func (s *Sender) waiting(ctx context.Context, spans []Span) []Span {
 	var batches []Batch
 	for len(spans)+len(batches) < maxSpans {
 		select {
@@ -132,7 +131,7 @@ func (s *Sender) waiting(ctx context.Context, spans []trace.Span) []trace.Span {
 }
 
 // deliver sends spans until the collector has them, refuses them, or the sender stops.
-func (s *Sender) deliver(ctx context.Context, spans []trace.Span) {
+func (s *Sender) deliver(ctx context.Context, spans []Span) {
 	if len(spans) == 0 {
 		return
 	}
@@ -160,7 +159,7 @@ func (s *Sender) settle(ctx context.Context, spans int, err error) {
 }
 
 // spansOf are the spans of batches, each linked to the sampled executions in it.
-func (s *Sender) spansOf(ctx context.Context, batches []Batch) []trace.Span {
+func (s *Sender) spansOf(ctx context.Context, batches []Batch) []Span {
 	if len(batches) == 0 || s.origins == nil {
 		return nil
 	}
@@ -175,21 +174,21 @@ func (s *Sender) spansOf(ctx context.Context, batches []Batch) []trace.Span {
 		s.settle(ctx, len(batches), err)
 		return nil
 	}
-	var spans []trace.Span
+	var spans []Span
 	for _, b := range batches {
-		var links []trace.Context
+		var links []Context
 		for _, id := range b.Executions {
 			if root, ok := roots[id]; ok && root.Sampled {
-				links = append(links, root.At(trace.Execution, id, trace.Whole))
+				links = append(links, root.At(Execution, id, Whole))
 			}
 		}
 		if len(links) == 0 {
 			continue
 		}
-		spans = append(spans, trace.Span{
-			Context: trace.Context{Trace: trace.RandomID(), Span: trace.RandomSpan(), Sampled: true},
-			Name:    b.Name, Role: trace.Consumer, Start: b.Start, End: b.End, Links: links,
-			Attrs: []trace.Attr{
+		spans = append(spans, Span{
+			Context: Context{Trace: RandomID(), Span: RandomSpan(), Sampled: true},
+			Name:    b.Name, Role: Consumer, Start: b.Start, End: b.End, Links: links,
+			Attrs: []Attr{
 				{Key: "messaging.system", Value: "rabbitmq"},
 				{Key: "messaging.batch.message_count", Value: int64(len(b.Executions))},
 			},
@@ -198,4 +197,4 @@ func (s *Sender) spansOf(ctx context.Context, batches []Batch) []trace.Span {
 	return spans
 }
 
-var _ trace.Sink = (*Sender)(nil)
+var _ Sink = (*Sender)(nil)

@@ -16,16 +16,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/trace"
 	"github.com/attune-go/attune/core/tracing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func span() trace.Span {
-	return trace.Span{
-		Context: trace.Context{Trace: trace.RandomID(), Span: trace.RandomSpan(), Sampled: true}, Name: "x",
-		Role: trace.Internal, Start: time.Now(), End: time.Now(),
+func span() tracing.Span {
+	return tracing.Span{
+		Context: tracing.Context{Trace: tracing.RandomID(), Span: tracing.RandomSpan(), Sampled: true}, Name: "x",
+		Role: tracing.Internal, Start: time.Now(), End: time.Now(),
 	}
 }
 

@@ -6,15 +6,14 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
 )
 
 // eventSpan lasts from the event to its match with the rules. It is the first of its trace.
-func eventSpan(root trace.Context, e store.ReadTraceEventsRow, from trace.Context) trace.Span {
-	span := trace.Span{
-		Context: root.At(trace.Event, e.ID, trace.Whole), Parent: root.Span,
-		Name: "event " + e.TriggerRef, Role: trace.Internal, Start: e.Created, End: later(e.At, e.Created),
-		Attrs: []trace.Attr{
+func eventSpan(root Context, e store.ReadTraceEventsRow, from Context) Span {
+	span := Span{
+		Context: root.At(Event, e.ID, Whole), Parent: root.Span,
+		Name: "event " + e.TriggerRef, Role: Internal, Start: e.Created, End: later(e.At, e.Created),
+		Attrs: []Attr{
 			{Key: "attune.event.id", Value: e.ID},
 			{Key: "attune.trigger", Value: e.TriggerRef},
 			{Key: "attune.event.source", Value: e.SourceRef},
@@ -22,8 +21,8 @@ func eventSpan(root trace.Context, e store.ReadTraceEventsRow, from trace.Contex
 			{Key: "attune.event.matched", Value: int64(e.Matched)},
 		},
 	}
-	if from.Trace != (trace.ID{}) {
-		span.Links = []trace.Context{from.At(trace.Execution, e.Execution, trace.Run)}
+	if from.Trace != (ID{}) {
+		span.Links = []Context{from.At(Execution, e.Execution, Run)}
 	}
 	if e.Failures > 0 {
 		span.Failure = "conditions of rules could not be evaluated"
@@ -32,11 +31,11 @@ func eventSpan(root trace.Context, e store.ReadTraceEventsRow, from trace.Contex
 }
 
 // enforcementSpan lasts from the match with a rule to the execution.
-func enforcementSpan(root trace.Context, e store.ReadTraceEnforcementsRow) trace.Span {
-	span := trace.Span{
-		Context: root.At(trace.Enforcement, e.ID, trace.Whole), Parent: root.Span,
-		Name: "enforcement " + e.RuleRef, Role: trace.Internal, Start: e.Created, End: later(e.Ended, e.Created),
-		Attrs: []trace.Attr{
+func enforcementSpan(root Context, e store.ReadTraceEnforcementsRow) Span {
+	span := Span{
+		Context: root.At(Enforcement, e.ID, Whole), Parent: root.Span,
+		Name: "enforcement " + e.RuleRef, Role: Internal, Start: e.Created, End: later(e.Ended, e.Created),
+		Attrs: []Attr{
 			{Key: "attune.enforcement.id", Value: e.ID},
 			{Key: "attune.rule", Value: e.RuleRef},
 			{Key: "attune.enforcement.status", Value: e.Status},
@@ -44,85 +43,85 @@ func enforcementSpan(root trace.Context, e store.ReadTraceEnforcementsRow) trace
 		Failure: e.Error,
 	}
 	if e.Event != 0 {
-		span.Parent = root.Trace.Span(trace.Event, e.Event, trace.Whole)
+		span.Parent = root.Trace.Span(Event, e.Event, Whole)
 	}
 	return span
 }
 
 // executionSpans are the span of an execution and those of its phases. done is when a batch released
 // its slot and decided what follows.
-func executionSpans(root trace.Context, e store.ReadTraceExecutionsRow, done time.Time) []trace.Span {
-	whole := root.At(trace.Execution, e.ID, trace.Whole)
+func executionSpans(root Context, e store.ReadTraceExecutionsRow, done time.Time) []Span {
+	whole := root.At(Execution, e.ID, Whole)
 	ended := e.Created
 	if e.FinishedAt != nil {
 		ended = *e.FinishedAt
 	}
-	common := []trace.Attr{
+	common := []Attr{
 		{Key: "attune.execution.id", Value: e.ID},
 		{Key: "attune.action", Value: e.ActionRef},
 		{Key: "attune.execution.status", Value: string(e.Status)},
 	}
-	own := append([]trace.Attr(nil), common...)
+	own := append([]Attr(nil), common...)
 	if e.Task != "" {
-		own = append(own, trace.Attr{Key: "attune.workflow.task", Value: e.Task})
+		own = append(own, Attr{Key: "attune.workflow.task", Value: e.Task})
 	}
 	if e.RetryCount > 0 {
-		own = append(own, trace.Attr{Key: "attune.execution.retry", Value: int64(e.RetryCount)},
-			trace.Attr{Key: "attune.execution.retry_reason", Value: e.RetryReason})
+		own = append(own, Attr{Key: "attune.execution.retry", Value: int64(e.RetryCount)},
+			Attr{Key: "attune.execution.retry_reason", Value: e.RetryReason})
 	}
-	spans := []trace.Span{{
-		Context: whole, Parent: parentOf(root, e), Name: "execution " + e.ActionRef, Role: trace.Internal,
+	spans := []Span{{
+		Context: whole, Parent: parentOf(root, e), Name: "execution " + e.ActionRef, Role: Internal,
 		Start: e.Created, End: later(done, ended), Attrs: own, Failure: failureOf(e),
 	}}
-	add := func(phase trace.Phase, role trace.Role, from, to time.Time, attrs ...trace.Attr) {
-		spans = append(spans, trace.Span{
-			Context: root.At(trace.Execution, e.ID, phase), Parent: whole.Span, Name: string(phase) + " " + e.ActionRef,
+	add := func(phase Phase, role Role, from, to time.Time, attrs ...Attr) {
+		spans = append(spans, Span{
+			Context: root.At(Execution, e.ID, phase), Parent: whole.Span, Name: string(phase) + " " + e.ActionRef,
 			Role: role, Start: from, End: later(to, from), Attrs: append(attrs, common...),
 		})
 	}
 	due := e.Created
 	if e.Due != nil && e.Due.After(e.Created) && !e.Due.After(ended) {
 		due = *e.Due
-		add(trace.Delay, trace.Internal, e.Created, due)
+		add(Delay, Internal, e.Created, due)
 	}
 	if e.AdmittedAt == nil {
 		return append(spans, completeSpan(root, e, ended, done, common)...)
 	}
-	at := trace.Attr{Key: "attune.worker.id", Value: e.Worker}
-	name := trace.Attr{Key: "attune.worker", Value: e.WorkerName}
-	add(trace.Queue, trace.Internal, due, *e.AdmittedAt)
+	at := Attr{Key: "attune.worker.id", Value: e.Worker}
+	name := Attr{Key: "attune.worker", Value: e.WorkerName}
+	add(Queue, Internal, due, *e.AdmittedAt)
 	if e.StartedAt == nil {
-		add(trace.Dispatch, trace.Producer, *e.AdmittedAt, ended, at, name)
+		add(Dispatch, Producer, *e.AdmittedAt, ended, at, name)
 	} else {
-		add(trace.Dispatch, trace.Producer, *e.AdmittedAt, *e.StartedAt, at, name)
-		add(trace.Run, trace.Consumer, *e.StartedAt, ended, at, name,
-			trace.Attr{Key: "attune.execution.attempt", Value: int64(e.Attempt)})
+		add(Dispatch, Producer, *e.AdmittedAt, *e.StartedAt, at, name)
+		add(Run, Consumer, *e.StartedAt, ended, at, name,
+			Attr{Key: "attune.execution.attempt", Value: int64(e.Attempt)})
 		spans[len(spans)-1].Failure = failureOf(e)
 	}
 	return append(spans, completeSpan(root, e, ended, done, common)...)
 }
 
 // completeSpan lasts from the end of an execution to the commit that drew its consequences.
-func completeSpan(root trace.Context, e store.ReadTraceExecutionsRow, ended, done time.Time, attrs []trace.Attr,
-) []trace.Span {
+func completeSpan(root Context, e store.ReadTraceExecutionsRow, ended, done time.Time, attrs []Attr,
+) []Span {
 	if e.FinishedAt == nil {
 		return nil
 	}
-	return []trace.Span{{
-		Context: root.At(trace.Execution, e.ID, trace.Complete), Name: string(trace.Complete) + " " + e.ActionRef,
-		Parent: root.Trace.Span(trace.Execution, e.ID, trace.Whole), Role: trace.Internal, Start: ended,
+	return []Span{{
+		Context: root.At(Execution, e.ID, Complete), Name: string(Complete) + " " + e.ActionRef,
+		Parent: root.Trace.Span(Execution, e.ID, Whole), Role: Internal, Start: ended,
 		End: later(done, ended), Attrs: attrs,
 	}}
 }
 
 // parentOf is the span above an execution: that of the execution that it repeats, of its workflow, or
 // of its enforcement; without any the client's.
-func parentOf(root trace.Context, e store.ReadTraceExecutionsRow) trace.SpanID {
+func parentOf(root Context, e store.ReadTraceExecutionsRow) SpanID {
 	switch above := cmp.Or(e.Original, e.Parent); {
 	case above != 0:
-		return root.Trace.Span(trace.Execution, above, trace.Whole)
+		return root.Trace.Span(Execution, above, Whole)
 	case e.Enforcement != 0:
-		return root.Trace.Span(trace.Enforcement, e.Enforcement, trace.Whole)
+		return root.Trace.Span(Enforcement, e.Enforcement, Whole)
 	}
 	return root.Span
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -178,7 +177,7 @@ func TestTheCancelOfATreeIsOneAction(t *testing.T) {
 func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{
 		Enabled: true, Multiplier: 1, BaseDelay: time.Hour,
 		MaxDelay: time.Hour,
 	}}
@@ -254,7 +253,7 @@ func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
 	require.Empty(t, done, "it did not wait for the queue")
 	require.NoError(t, batch.Commit(t.Context()))
 	require.NoError(t, <-done)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	retry := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Multiplier: 1}}
 	testkit.Exec(t, b.store, `update execution set max_retries = 3`)
 	_, err = b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}))
 	require.NoError(t, err)

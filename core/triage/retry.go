@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/outbox"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -72,7 +72,7 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		return nil, err
 	}
 	rows, err := tx.RepeatExecutions(ctx, store.RepeatExecutionsParams{
-		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0},
+		Failed: []int64{id}, Reasons: []string{string(lifecycle.ManualRetry)}, Delays: []float64{0},
 		RequestedBy: &t.cfg.Actor,
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/lab/testkit"
@@ -196,7 +195,7 @@ func TestEnginesAndOperatorsCreateOneRetryOfEach(t *testing.T) {
 	for i := range ids {
 		ids[i] = b.ended(t, action, lifecycle.StatusFailed)
 	}
-	policy := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	policy := scheduler.CompletionConfig{Retry: lifecycle.RetryPolicy{Enabled: true, Multiplier: 1}}
 	begin := make(chan struct{})
 	var group sync.WaitGroup
 	var engine, operators atomic.Int64

@@ -12,7 +12,6 @@ import (
 	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker/process"
 )
 
@@ -140,9 +139,9 @@ type Config struct {
 	probeTimeout time.Duration // probeTimeoutDefault if zero; tests change it
 }
 
-// TokenSource issues the API token of an action; token.Signer is one.
+// TokenSource issues the API token of an action; secret.Signer is one.
 type TokenSource interface {
-	Sign(claims token.ExecutionClaims) (string, error)
+	Sign(claims secret.ExecutionClaims) (string, error)
 }
 
 func (c Config) withDefaults() Config {

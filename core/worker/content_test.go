@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/lab/testkit"
 )
@@ -240,7 +240,7 @@ func TestEnvironment(t *testing.T) {
 	b := setup(t)
 	packs, envs := t.TempDir(), t.TempDir()
 	put(t, packs, "env/actions/show.sh", "#!/bin/false\nenv -0 | sort -z | tr '\\0\\n' '\\n '")
-	tokens := token.New([]byte("signs"))
+	tokens := secret.NewSigner([]byte("signs"))
 	w := b.worker(t, func(c *worker.Config) {
 		c.PacksDir, c.RuntimeEnvsDir, c.ArtifactsDir, c.APIURL, c.Tokens = packs, envs, "/artifacts", "http://api:1",
 			tokens
@@ -327,7 +327,7 @@ func TestEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "1", claims.Subject)
 		require.Equal(t, 67*time.Second, claims.Expires.Sub(claims.Issued), "its timeout and a minute")
-		require.Equal(t, &token.ExecutionMetadata{
+		require.Equal(t, &secret.TokenMetadata{
 			ExecutionID: id, ActionRef: "env.show", PermissionSetRefs: []string{"core.viewer", "standard"},
 			StandardAccessActionRefs: []string{"env.show"}, StandardAccessPackRefs: []string{"env"},
 		}, claims.Execution)
@@ -350,7 +350,9 @@ func TestEnvironment(t *testing.T) {
 
 	t.Run("WithoutASecretThereIsNoToken", func(t *testing.T) {
 		t.Parallel()
-		other := b.worker(t, func(c *worker.Config) { c.Name, c.PacksDir, c.Tokens = "w2", packs, token.New(nil) })
+		other := b.worker(t, func(c *worker.Config) {
+			c.Name, c.PacksDir, c.Tokens = "w2", packs, secret.NewSigner(nil)
+		})
 		id := b.schedule(t, other, action, nil)
 		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}' where id = $1`, id)
 		b.dispatch(t, other, id)

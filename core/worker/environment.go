@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker/process"
 )
 
@@ -102,7 +102,7 @@ func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string
 	if len(row.PermissionSetRefs) == 0 || r.cfg.Tokens == nil {
 		return ""
 	}
-	issued, err := r.cfg.Tokens.Sign(token.ExecutionClaims{
+	issued, err := r.cfg.Tokens.Sign(secret.ExecutionClaims{
 		ExecutionID: row.ID, ActionRef: row.ActionRef, Identity: row.Executor, PermissionSetRefs: row.PermissionSetRefs,
 		WorkflowActionRef: row.ParentRef, Timeout: limit,
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // beforeStart is the result of an execution that was cancelled before it started.
@@ -151,8 +151,8 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 			continue
 		}
 		j.delivery = delivery
-		if at := trace.Parse(dispatch.Payload.TraceParent); at.Valid() {
-			j.traced = at.At(trace.Execution, j.id, trace.Run)
+		if at := tracing.Parse(dispatch.Payload.TraceParent); at.Valid() {
+			j.traced = at.At(tracing.Execution, j.id, tracing.Run)
 		}
 		jobs = append(jobs, j)
 	}

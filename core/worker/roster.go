@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // The causes for ending the context of an execution.
@@ -31,7 +31,7 @@ type job struct {
 	cancel   context.CancelCauseFunc
 	delivery *broker.Delivery         // of the dispatch
 	row      store.StartExecutionsRow // after the start
-	traced   trace.Context            // of its run; zero while tracing is off
+	traced   tracing.Context          // of its run; zero while tracing is off
 	active   bool                     // started; guarded by the roster's mu
 	begun    chan struct{}            // closed when the action has begun, or will not
 	returned bool                     // nothing ran: the dispatch goes back to its queue; read after begun

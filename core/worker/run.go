@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 	"github.com/attune-go/attune/core/worker/output"
 	"github.com/attune-go/attune/core/worker/process"
 )
@@ -111,7 +111,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	default:
 		env := r.environment(j.row, given, limit)
 		if j.traced.Valid() {
-			env = append(env, trace.Variable+"="+j.traced.String())
+			env = append(env, tracing.Variable+"="+j.traced.String())
 		}
 		rep, cause, err = r.process(ctx, j, does, params, trusted(j.row, given), env, stdout, stderr)
 	}

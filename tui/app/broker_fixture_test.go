@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -13,14 +14,16 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 	dead.Type, dead.Durable = "classic", true
 	engine := monitor.BrokerQueue{
 		Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1, Type: "classic", Durable: true,
-		State:              "running",
-		DeadLetterExchange: &dlx, Published: new(41.2), Delivered: new(40.8), Acked: new(40.8),
+		State:         "running",
+		QueueSettings: broker.QueueSettings{DeadLetterExchange: &dlx}, Published: new(41.2),
+		Delivered: new(40.8), Acked: new(40.8),
 	}
 	worker := func(id, ready, unacked, consumers int64) monitor.BrokerQueue {
 		return monitor.BrokerQueue{
 			Name: monitor.WorkerQueue(id), Ready: ready, Unacked: unacked, Consumers: consumers, Type: "classic",
 			Durable: true,
-			State:   "running", TTL: &ttl, DeadLetterExchange: &dlx, Worker: &id, Published: new(3.0),
+			State:   "running", QueueSettings: broker.QueueSettings{TTL: &ttl, DeadLetterExchange: &dlx},
+			Worker: &id, Published: new(3.0),
 			Delivered: new(float64(consumers) * 3),
 		}
 	}
@@ -30,7 +33,7 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 	fresh.Uncounted, fresh.Published, fresh.Delivered = true, nil, nil
 	foreign := monitor.BrokerQueue{
 		Name: "billing.exports", Type: "quorum", Durable: true, State: "running", Policy: "ha-all",
-		MaxLength: new(int64(100_000)), Consumers: 2,
+		QueueSettings: broker.QueueSettings{MaxLength: new(int64(100_000))}, Consumers: 2,
 	}
 	return &monitor.Broker{
 		Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7",

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/jsonvalue"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -30,7 +31,7 @@ const (
 func Encode(format string, params json.RawMessage, names Names) ([]byte, error) {
 	switch format {
 	case FormatJSON, "":
-		if isNull(params) {
+		if jsonvalue.None(params) {
 			return []byte("{}\n"), nil
 		}
 		return append(bytes.Clone(compact(params)), '\n'), nil
@@ -99,7 +100,7 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 // scalar writes one value for a line, without the character U+0000, which no shell accepts.
 func scalar(raw json.RawMessage) string {
 	var text string
-	if isNull(raw) {
+	if jsonvalue.None(raw) {
 		return ""
 	}
 	if json.Unmarshal(raw, &text) == nil {
@@ -117,7 +118,7 @@ func compact(raw json.RawMessage) []byte {
 }
 
 func toYAML(params json.RawMessage) ([]byte, error) {
-	if isNull(params) {
+	if jsonvalue.None(params) {
 		params = json.RawMessage("{}")
 	}
 	document, err := yamldoc.JSON(params)
@@ -134,16 +135,11 @@ func toYAML(params json.RawMessage) ([]byte, error) {
 
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
-	if isNull(raw) {
+	if jsonvalue.None(raw) {
 		return fields, nil
 	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
 	return fields, nil
-}
-
-func isNull(raw json.RawMessage) bool {
-	trimmed := bytes.TrimSpace(raw)
-	return len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null"))
 }

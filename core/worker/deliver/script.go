@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/jsonvalue"
 )
 
 // Script writes a shell script that sets the parameters, a JSON object, and then executes the code. It ends at the
@@ -57,7 +59,7 @@ func ScriptFile(dir, name string, content []byte) (path string, remove func(), e
 
 // shellValue is the text of a value; null is JSON too.
 func shellValue(raw json.RawMessage) string {
-	if isNull(raw) {
+	if jsonvalue.None(raw) {
 		return "null"
 	}
 	return scalar(raw)

@@ -1,4 +1,4 @@
-package token
+package secret
 
 import (
 	"crypto/hmac"
@@ -19,7 +19,7 @@ const (
 )
 
 func signer(secret string) *Signer {
-	s := New([]byte(secret))
+	s := NewSigner([]byte(secret))
 	s.now = func() time.Time { return time.Unix(testNow, 999_000_000) }
 	return s
 }
@@ -90,7 +90,7 @@ func TestExecutionTokenHasThePublishedClaims(t *testing.T) {
 
 			read, err := s.Verify(text)
 			require.NoError(t, err)
-			require.Equal(t, Execution, read.Type)
+			require.Equal(t, ExecutionToken, read.Type)
 			require.Equal(t, "execution", read.Scope)
 			require.Equal(t, c.claims.ExecutionID, read.Execution.ExecutionID)
 			require.Equal(t, fmt.Sprintf("execution:%d", c.claims.ExecutionID), read.Login)
@@ -107,29 +107,29 @@ func TestOtherPublishedTokensAreAccepted(t *testing.T) {
 	}{
 		"access": {
 			`{"sub":"5","login":"ann","iat":1779999000,"exp":1780003600,"token_type":"access"}`,
-			Claims{Subject: "5", Login: "ann", Type: Access},
+			Claims{Subject: "5", Login: "ann", Type: AccessToken},
 		},
 		"access without a type": {
 			`{"sub":"5","login":"ann","iat":1779999000,"exp":1780003600}`,
-			Claims{Subject: "5", Login: "ann", Type: Access},
+			Claims{Subject: "5", Login: "ann", Type: AccessToken},
 		},
 		"sensor": {
 			`{"sub":"9","login":"core.timer","iat":1779999000,"exp":1780003600,"token_type":"sensor","scope":"sensor",` +
 				`"metadata":{"trigger_types":["core.timer"],"sensor_ref":"core.timer"}}`,
-			Claims{Subject: "9", Login: "core.timer", Type: Sensor, Scope: "sensor"},
+			Claims{Subject: "9", Login: "core.timer", Type: SensorToken, Scope: "sensor"},
 		},
 		"worker": {
 			`{"sub":"1","login":"worker:w1","iat":1779999000,"exp":1780003600,"token_type":"worker",` +
 				`"scope":"internal_files","metadata":{"worker_id":"w1"}}`,
-			Claims{Subject: "1", Login: "worker:w1", Type: Worker, Scope: "internal_files"},
+			Claims{Subject: "1", Login: "worker:w1", Type: WorkerToken, Scope: "internal_files"},
 		},
 		"refresh": {
 			`{"sub":"5","login":"ann","iat":1779999000,"exp":1780003600,"token_type":"refresh","scope":null}`,
-			Claims{Subject: "5", Login: "ann", Type: Refresh},
+			Claims{Subject: "5", Login: "ann", Type: RefreshToken},
 		},
 		"expired within the leeway": {
 			`{"sub":"5","login":"ann","iat":1779999000,"exp":1779999950,"token_type":"access"}`,
-			Claims{Subject: "5", Login: "ann", Type: Access},
+			Claims{Subject: "5", Login: "ann", Type: AccessToken},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestWithoutASecretNothingIsIssuedOrAccepted(t *testing.T) {
 
 func TestASignerNeverShowsItsSecret(t *testing.T) {
 	t.Parallel()
-	s := New([]byte(testSecret))
+	s := NewSigner([]byte(testSecret))
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		require.NotContains(t, fmt.Sprintf(format, s), testSecret)
 	}

@@ -1,81 +1,20 @@
 package broker
 
-import (
-	"context"
-	"fmt"
-	"net/http"
-	"net/url"
-	"time"
-)
-
-// Wiring lists what a virtual host has, without its policies.
-type Wiring struct {
-	// Version is the broker's; empty if unknown.
-	Version   string
-	Exchanges map[string]ExchangeInfo
-	Queues    []QueueInfo
-	Bindings  []Binding
-}
-
-// Wiring reads what the virtual host has.
-func (m *Management) Wiring(ctx context.Context) (*Wiring, error) {
-	w := &Wiring{Exchanges: map[string]ExchangeInfo{}}
-	exchanges, err := m.Exchanges(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range exchanges {
-		w.Exchanges[e.Name] = e
-	}
-	if w.Queues, err = m.Queues(ctx); err != nil {
-		return nil, err
-	}
-	if w.Bindings, err = m.Bindings(ctx); err != nil {
-		return nil, err
-	}
-	if overview, err := m.Overview(ctx); err == nil { // otherwise the version stays unknown
-		w.Version = overview.RabbitMQVersion
-	}
-	return w, nil
-}
-
-// Bindings lists every binding of the virtual host except the implicit ones.
-func (m *Management) Bindings(ctx context.Context) ([]Binding, error) {
-	var found []struct {
-		Source      string `json:"source"`
-		Destination string `json:"destination"`
-		Kind        string `json:"destination_type"`
-		RoutingKey  string `json:"routing_key"`
-	}
-	path := "bindings/" + url.PathEscape(m.vhost) + "?columns=source,destination,destination_type,routing_key"
-	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
-		return nil, fmt.Errorf("list bindings: %w", err)
-	}
-	bindings := make([]Binding, 0, len(found))
-	for _, b := range found {
-		if b.Kind == "exchange" {
-			b.Destination = ""
-		}
-		if b.Source != "" {
-			bindings = append(bindings, Binding{Source: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey})
-		}
-	}
-	return bindings, nil
-}
+import "time"
 
 // QueueSettings are the effective settings of a queue: its own arguments combined with its
 // policies. A nil setting is not set.
 type QueueSettings struct {
-	TTL     *time.Duration
-	Expires *time.Duration
+	TTL     *time.Duration `json:"ttl_ns"`
+	Expires *time.Duration `json:"expires_ns"`
 	// DeadLetterExchange may be the empty default exchange, which differs from nil.
-	DeadLetterExchange *string
-	DeadLetterKey      string
-	MaxLength          *int64
-	MaxBytes           *int64
-	Overflow           string
+	DeadLetterExchange *string `json:"dead_letter_exchange"`
+	DeadLetterKey      string  `json:"dead_letter_key,omitempty"`
+	MaxLength          *int64  `json:"max_length"`
+	MaxBytes           *int64  `json:"max_bytes"`
+	Overflow           string  `json:"overflow,omitempty"`
 	// DeliveryLimit is negative if the queue explicitly has none.
-	DeliveryLimit *int64
+	DeliveryLimit *int64 `json:"delivery_limit"`
 }
 
 // Settings computes the effective settings as the broker does: the smaller number wins; for texts

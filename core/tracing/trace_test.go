@@ -1,4 +1,4 @@
-package trace_test
+package tracing_test
 
 import (
 	"encoding/json"
@@ -8,28 +8,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/trace"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func TestATraceparentIsReadAsSpecified(t *testing.T) {
 	t.Parallel()
-	c := trace.Parse(parent)
+	c := tracing.Parse(parent)
 	require.True(t, c.Valid())
 	require.True(t, c.Sampled)
 	require.Equal(t, parent, c.String())
-	require.False(t, trace.Parse(strings.TrimSuffix(parent, "1")+"0").Sampled)
-	require.True(t, trace.Parse("cc"+parent[2:]+"-what-the-future-will-be-like").Valid(), "a later version")
-	require.True(t, trace.Parse(parent[:53]+"09").Sampled, "a flag of later")
+	require.False(t, tracing.Parse(strings.TrimSuffix(parent, "1")+"0").Sampled)
+	require.True(t, tracing.Parse("cc"+parent[2:]+"-what-the-future-will-be-like").Valid(), "a later version")
+	require.True(t, tracing.Parse(parent[:53]+"09").Sampled, "a flag of later")
 	for name, text := range map[string]string{
 		"empty": "", "short": parent[:54], "long": parent + "-00", "version": "ff" + parent[2:],
 		"capitals": strings.ToUpper(parent), "no trace": "00-" + strings.Repeat("0", 32) + parent[35:],
 		"no span": parent[:36] + strings.Repeat("0", 16) + "-01", "letters": parent[:10] + "z" + parent[11:],
 		"spaces": " " + parent, "parts": strings.ReplaceAll(parent, "-", ""),
 	} {
-		require.False(t, trace.Parse(text).Valid(), name)
-		require.Empty(t, trace.Parse(text).String(), name)
+		require.False(t, tracing.Parse(text).Valid(), name)
+		require.Empty(t, tracing.Parse(text).String(), name)
 	}
 }
 
@@ -37,8 +37,8 @@ func FuzzTraceparent(f *testing.F) {
 	f.Add(parent)
 	f.Add("cc" + parent[2:] + "-x")
 	f.Fuzz(func(t *testing.T, text string) {
-		if c := trace.Parse(text); c.Valid() {
-			require.Equal(t, c, trace.Parse(c.String()))
+		if c := tracing.Parse(text); c.Valid() {
+			require.Equal(t, c, tracing.Parse(c.String()))
 		}
 	})
 }
@@ -46,15 +46,15 @@ func FuzzTraceparent(f *testing.F) {
 // The ids are a promise: replicas of two releases name one span alike.
 func TestIdsStayTheSame(t *testing.T) {
 	t.Parallel()
-	seed := trace.Seed{1, 2, 3}
-	id := seed.Trace(trace.Event, 42)
+	seed := tracing.Seed{1, 2, 3}
+	id := seed.Trace(tracing.Event, 42)
 	require.Equal(t, "f63572791d547fb9f47f1b20e57b23c3", id.String())
-	require.Equal(t, "286f13a3c7f115d6", id.Span(trace.Execution, 7, trace.Run).String())
-	seen := map[trace.SpanID]bool{}
-	for _, kind := range []trace.Kind{trace.Event, trace.Enforcement, trace.Execution} {
+	require.Equal(t, "286f13a3c7f115d6", id.Span(tracing.Execution, 7, tracing.Run).String())
+	seen := map[tracing.SpanID]bool{}
+	for _, kind := range []tracing.Kind{tracing.Event, tracing.Enforcement, tracing.Execution} {
 		for row := range int64(50) {
-			for _, phase := range []trace.Phase{
-				trace.Whole, trace.Delay, trace.Queue, trace.Dispatch, trace.Run, trace.Complete,
+			for _, phase := range []tracing.Phase{
+				tracing.Whole, tracing.Delay, tracing.Queue, tracing.Dispatch, tracing.Run, tracing.Complete,
 			} {
 				span := id.Span(kind, row, phase)
 				require.False(t, seen[span])
@@ -62,7 +62,7 @@ func TestIdsStayTheSame(t *testing.T) {
 			}
 		}
 	}
-	require.NotEqual(t, id, trace.Seed{1, 2, 4}.Trace(trace.Event, 42), "another installation")
+	require.NotEqual(t, id, tracing.Seed{1, 2, 4}.Trace(tracing.Event, 42), "another installation")
 }
 
 func TestTheRatioSamplesThatShare(t *testing.T) {
@@ -71,10 +71,10 @@ func TestTheRatioSamplesThatShare(t *testing.T) {
 	for _, ratio := range []float64{0, 0.01, 0.5, 1} {
 		sampled := 0
 		for row := range int64(n) {
-			id := trace.Seed{}.Trace(trace.Execution, row)
-			if trace.Sampled(id, ratio) {
+			id := tracing.Seed{}.Trace(tracing.Execution, row)
+			if tracing.Sampled(id, ratio) {
 				sampled++
-				require.True(t, trace.Sampled(id, min(1, ratio*2)), "a larger ratio has all of a smaller one")
+				require.True(t, tracing.Sampled(id, min(1, ratio*2)), "a larger ratio has all of a smaller one")
 			}
 		}
 		require.InDelta(t, ratio, float64(sampled)/n, 0.015)
@@ -83,25 +83,26 @@ func TestTheRatioSamplesThatShare(t *testing.T) {
 
 func TestAClientDecidesAboutItsTrace(t *testing.T) {
 	t.Parallel()
-	seed := trace.Seed{9}
-	own := seed.Root(trace.Origin{Kind: trace.Execution, Row: 1, Client: "nonsense"}, 1)
-	require.Equal(t, seed.Trace(trace.Execution, 1), own.Trace)
-	require.Equal(t, trace.SpanID{}, own.Span, "the first span has no parent")
+	seed := tracing.Seed{9}
+	own := seed.Root(tracing.Origin{Kind: tracing.Execution, Row: 1, Client: "nonsense"}, 1)
+	require.Equal(t, seed.Trace(tracing.Execution, 1), own.Trace)
+	require.Equal(t, tracing.SpanID{}, own.Span, "the first span has no parent")
 	require.True(t, own.Sampled)
-	require.Equal(t, trace.Parse(parent), seed.Root(trace.Origin{Kind: trace.Execution, Row: 1, Client: parent}, 0))
+	asked := tracing.Origin{Kind: tracing.Execution, Row: 1, Client: parent}
+	require.Equal(t, tracing.Parse(parent), seed.Root(asked, 0))
 }
 
 // The encoding of the protocol: ids in hexadecimal, 64-bit numbers as text, enumerations as numbers.
 func TestSpansAreEncodedAsOTLP(t *testing.T) {
 	t.Parallel()
-	at := trace.Parse(parent)
+	at := tracing.Parse(parent)
 	begun := time.Unix(1_700_000_000, 123)
-	body, err := trace.Encode([]trace.Attr{{Key: "service.name", Value: "s"}}, "v1", []trace.Span{{
-		Context: at, Parent: trace.SpanID{1}, Name: "run", Role: trace.Consumer,
+	body, err := tracing.Encode([]tracing.Attr{{Key: "service.name", Value: "s"}}, "v1", []tracing.Span{{
+		Context: at, Parent: tracing.SpanID{1}, Name: "run", Role: tracing.Consumer,
 		Start: begun, End: begun.Add(time.Second),
-		Attrs: []trace.Attr{{Key: "n", Value: int64(1) << 60}, {Key: "b", Value: false}, {Key: "t", Value: ""}},
-		Links: []trace.Context{at}, Failure: "broken",
-	}, {Context: at, Name: "first", Role: trace.Internal, Start: begun, End: begun}})
+		Attrs: []tracing.Attr{{Key: "n", Value: int64(1) << 60}, {Key: "b", Value: false}, {Key: "t", Value: ""}},
+		Links: []tracing.Context{at}, Failure: "broken",
+	}, {Context: at, Name: "first", Role: tracing.Internal, Start: begun, End: begun}})
 	require.NoError(t, err)
 	require.True(t, json.Valid(body))
 	require.JSONEq(t, `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"s"}}]},

@@ -1,25 +1,4 @@
-// Package retrypolicy decides whether, when and why an ended execution is retried. It is pure: equal inputs give equal
-// verdicts on every replica.
-//
-// # Why
-//
-// Facts of the engine precede the error text. An execution that was running on a dead worker is worker_heartbeat_stale.
-// A dispatched execution that never started is worker_unavailable. An action that exceeded its timeout is
-// action_failure, not queue_timeout, because it had left its queue. Otherwise the published words in the error text
-// decide, so that the reasons match existing installations: an action that fails with "connection refused" is a
-// transient_error. Without any of the words the reason is action_failure.
-//
-// The reason is for users. It does not decide about a retry.
-//
-// # How often
-//
-// At most MaxRetries times. If that is the number of the action, Config.ActionRetries decides whether it takes effect.
-// An execution that was dispatched and never started did nothing, and its action is not the cause: it is retried at
-// least Config.Unstarted times (invariant L2). An execution that the scheduler refused was never dispatched: it is
-// retried as its action allows, but never if no worker or no action could ever fit.
-//
-// A cancelled execution is never retried, nor is one with a cancel request.
-package retrypolicy
+package lifecycle
 
 import (
 	"fmt"
@@ -27,22 +6,19 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/lifecycle"
 )
 
-// Reason is the reason for a retry, spelled as in execution.retry_reason.
-type Reason string
+// RetryReason is the reason for a retry, spelled as in execution.retry_reason.
+type RetryReason string
 
 // The reasons.
 const (
-	WorkerUnavailable    Reason = "worker_unavailable"
-	QueueTimeout         Reason = "queue_timeout"
-	WorkerHeartbeatStale Reason = "worker_heartbeat_stale"
-	TransientError       Reason = "transient_error"
-	ActionFailure        Reason = "action_failure"
-	ManualRetry          Reason = "manual_retry"
+	WorkerUnavailable    RetryReason = "worker_unavailable"
+	QueueTimeout         RetryReason = "queue_timeout"
+	WorkerHeartbeatStale RetryReason = "worker_heartbeat_stale"
+	TransientError       RetryReason = "transient_error"
+	ActionFailure        RetryReason = "action_failure"
+	ManualRetry          RetryReason = "manual_retry"
 )
 
 // The values of failed_by and abandoned_by for ends by the engine.
@@ -53,17 +29,8 @@ const (
 	ByDeadLetters    = "dead_letter_handler"
 )
 
-// Configured is the configured policy.
-func Configured(retry config.Retry) Config {
-	return Config{
-		Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
-		Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted,
-		ActionRetries: ActionRetries(retry.HonourActionMaxRetries),
-	}
-}
-
-// Config is the policy.
-type Config struct {
+// RetryPolicy is the policy.
+type RetryPolicy struct {
 	Enabled    bool
 	BaseDelay  time.Duration
 	Multiplier float64
@@ -79,20 +46,22 @@ type Config struct {
 // ActionRetries decides whether max_retries of an action takes effect.
 type ActionRetries string
 
-// The values of executor.retry.honour_action_max_retries. The zero value is ByOrigin.
+// The values of executor.retry.honour_action_max_retries. The zero value is RetriesByOrigin.
 const (
-	// ByOrigin honours it except on the schema of an existing installation, where the column had no effect.
-	ByOrigin ActionRetries = "origin"
-	Always   ActionRetries = "true"
-	Never    ActionRetries = "false"
+	// RetriesByOrigin honours it except on the schema of an existing installation, where the column had no effect.
+	RetriesByOrigin ActionRetries = "origin"
+	RetriesAlways   ActionRetries = "true"
+	RetriesNever    ActionRetries = "false"
 )
 
 // Honours reports whether the number of an action takes effect.
-func (a ActionRetries) Honours(adopted bool) bool { return a == Always || a != Never && !adopted }
+func (a ActionRetries) Honours(adopted bool) bool {
+	return a == RetriesAlways || a != RetriesNever && !adopted
+}
 
 // Ended describes an ended execution.
 type Ended struct {
-	Status      lifecycle.Status
+	Status      Status
 	Error       string // error and message of its result
 	EndedBy     string // failed_by or abandoned_by of its result, empty if a worker ended it
 	Started     bool   // a worker has started it
@@ -103,18 +72,38 @@ type Ended struct {
 	CancelAsked bool   // it has a cancel request
 }
 
-// Verdict is the decision.
-type Verdict struct {
+// RetryVerdict is the decision.
+type RetryVerdict struct {
 	Retry  bool
-	Reason Reason        // set when Retry is true
+	Reason RetryReason   // set when Retry is true
 	Delay  time.Duration // until the retry may start
 	Why    string        // for users, set when Retry is false
 }
 
-// Decide decides about an ended execution. chance is a random number in [0, 1) for the jitter.
-func (c Config) Decide(e Ended, chance float64) Verdict {
+// Decide decides whether, when and why an ended execution is retried. Equal inputs give equal verdicts on every
+// replica. chance is a random number in [0, 1) for the jitter.
+//
+// # Why
+//
+// Facts of the engine precede the error text. An execution that was running on a dead worker is worker_heartbeat_stale.
+// A dispatched execution that never started is worker_unavailable. An action that exceeded its timeout is
+// action_failure, not queue_timeout, because it had left its queue. Otherwise the published words in the error text
+// decide, so that the reasons match existing installations: an action that fails with "connection refused" is a
+// transient_error. Without any of the words the reason is action_failure.
+//
+// The reason is for users. It does not decide about a retry.
+//
+// # How often
+//
+// At most MaxRetries times. If that is the number of the action, ActionRetries decides whether it takes effect.
+// An execution that was dispatched and never started did nothing, and its action is not the cause: it is retried at
+// least Unstarted times (invariant L2). An execution that the scheduler refused was never dispatched: it is
+// retried as its action allows, but never if no worker or no action could ever fit.
+//
+// A cancelled execution is never retried, nor is one with a cancel request.
+func (c RetryPolicy) Decide(e Ended, chance float64) RetryVerdict {
 	if why := c.never(e); why != "" {
-		return Verdict{Why: why}
+		return RetryVerdict{Why: why}
 	}
 	e.Retries = max(e.Retries, 0)
 	allowed := max(e.MaxRetries, 0)
@@ -127,9 +116,9 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	}
 	switch {
 	case e.Retries < allowed:
-		return Verdict{Retry: true, Reason: e.reason(), Delay: c.delay(e.Retries, chance)}
+		return RetryVerdict{Retry: true, Reason: e.reason(), Delay: c.delay(e.Retries, chance)}
 	case ignored && allowed == 0:
-		return Verdict{Why: "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)"}
+		return RetryVerdict{Why: "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)"}
 	}
 	why := "its action allows no retry (max_retries)"
 	if allowed > 0 {
@@ -139,16 +128,16 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 		}
 		why = fmt.Sprintf("no retry is left: it is attempt %d, and %s", e.Retries+1, allows)
 	}
-	return Verdict{Why: why}
+	return RetryVerdict{Why: why}
 }
 
 // never is the reason against any retry, or empty.
-func (c Config) never(e Ended) string {
+func (c RetryPolicy) never(e Ended) string {
 	switch e.Status {
-	case lifecycle.StatusFailed, lifecycle.StatusTimeout, lifecycle.StatusAbandoned:
-	case lifecycle.StatusCompleted:
+	case StatusFailed, StatusTimeout, StatusAbandoned:
+	case StatusCompleted:
 		return "it succeeded"
-	case lifecycle.StatusCancelled:
+	case StatusCancelled:
 		return "it was cancelled"
 	default:
 		return fmt.Sprintf("it has not ended: it is %s", e.Status)
@@ -179,7 +168,7 @@ func (e Ended) lost() bool {
 
 // words are the published words, in the published order.
 var words = []struct {
-	reason Reason
+	reason RetryReason
 	any    []string
 }{
 	{reason: WorkerUnavailable, any: []string{"worker queue ttl expired", "worker unavailable"}},
@@ -188,13 +177,13 @@ var words = []struct {
 	{reason: TransientError, any: []string{"transient", "temporary", "connection"}},
 }
 
-func (e Ended) reason() Reason {
+func (e Ended) reason() RetryReason {
 	switch {
-	case e.Status == lifecycle.StatusAbandoned:
+	case e.Status == StatusAbandoned:
 		return WorkerHeartbeatStale
 	case e.lost(), !e.Started && e.says("no workers available"):
 		return WorkerUnavailable
-	case e.Status == lifecycle.StatusTimeout && e.Started:
+	case e.Status == StatusTimeout && e.Started:
 		return ActionFailure
 	}
 	for _, w := range words {
@@ -213,7 +202,7 @@ func (e Ended) says(phrases ...string) bool {
 
 // delay is the pause before the next retry after so many. Floating point makes an overflow infinite instead of
 // negative; the result is capped before it becomes a duration.
-func (c Config) delay(retries int, chance float64) time.Duration {
+func (c RetryPolicy) delay(retries int, chance float64) time.Duration {
 	if c.BaseDelay <= 0 || c.MaxDelay <= 0 {
 		return 0
 	}

@@ -1,13 +1,4 @@
-// Package token issues and verifies the bearer tokens of the published API: JWTs
-// signed with HS256 and security.jwt_secret.
-//
-// A worker passes an execution token to an action as ATTUNE_API_TOKEN. It names one execution, and every service
-// with the same secret accepts it. The package is pure: the caller must check whether the execution of a token
-// still runs.
-//
-// It accepts only HS256, with any header of a token. There is no built-in secret: without one it issues and
-// accepts nothing (ErrNoSecret). No error of this package contains a token or the secret.
-package token
+package secret
 
 import (
 	"cmp"
@@ -22,26 +13,26 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Type is the token_type of a token.
-type Type string
+// TokenType is the token_type of a token.
+type TokenType string
 
 // The published types. Only the service that issues access tokens accepts a refresh token; every
 // other service refuses it.
 const (
-	Access    Type = "access"
-	Refresh   Type = "refresh"
-	Sensor    Type = "sensor"
-	Execution Type = "execution"
-	Worker    Type = "worker"
+	AccessToken    TokenType = "access"
+	RefreshToken   TokenType = "refresh"
+	SensorToken    TokenType = "sensor"
+	ExecutionToken TokenType = "execution"
+	WorkerToken    TokenType = "worker"
 )
 
 const (
-	// DefaultTimeout is the process timeout of an execution without one.
-	DefaultTimeout = 300 * time.Second
-	// Grace is the validity of an execution token after the process timeout.
-	Grace = 60 * time.Second
-	// Leeway is the time for which an expired token is still valid, because the clocks of services differ.
-	Leeway = 60 * time.Second
+	// TokenTimeout is the process timeout of an execution without one.
+	TokenTimeout = 300 * time.Second
+	// TokenGrace is the validity of an execution token after the process timeout.
+	TokenGrace = 60 * time.Second
+	// TokenLeeway is the time for which an expired token is still valid, because the clocks of services differ.
+	TokenLeeway = 60 * time.Second
 
 	// systemIdentity is the subject of executions without an identity.
 	systemIdentity = 1
@@ -68,12 +59,12 @@ type ExecutionClaims struct {
 	PermissionSetRefs []string
 	// WorkflowActionRef is the action of the parent if the execution is a task of a workflow, else empty.
 	WorkflowActionRef string
-	// Timeout is the process timeout; DefaultTimeout if zero.
+	// Timeout is the process timeout; TokenTimeout if zero.
 	Timeout time.Duration
 }
 
-// ExecutionMetadata is the metadata of an execution token.
-type ExecutionMetadata struct {
+// TokenMetadata is the metadata of an execution token.
+type TokenMetadata struct {
 	ExecutionID              int64    `json:"execution_id"`
 	ActionRef                string   `json:"action_ref"`
 	PermissionSetRefs        []string `json:"permission_set_refs"`
@@ -85,12 +76,12 @@ type ExecutionMetadata struct {
 type Claims struct {
 	Subject string
 	Login   string
-	Type    Type
+	Type    TokenType
 	Scope   string // empty for none
 	Issued  time.Time
 	Expires time.Time
-	// Execution is set for the type Execution, and only for it.
-	Execution *ExecutionMetadata
+	// Execution is set for the type ExecutionToken, and only for it.
+	Execution *TokenMetadata
 }
 
 // wire is the JSON form of the claims. Published tokens have only sub, iat and exp of the registered ones.
@@ -98,7 +89,7 @@ type wire struct {
 	jwt.RegisteredClaims
 
 	Login    string          `json:"login"`
-	Type     Type            `json:"token_type"`
+	Type     TokenType       `json:"token_type"`
 	Scope    string          `json:"scope,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
@@ -110,8 +101,8 @@ type Signer struct {
 	now    func() time.Time
 }
 
-// New returns a Signer for security.jwt_secret. With an empty secret it issues and accepts nothing.
-func New(secret []byte) *Signer { return &Signer{secret: slices.Clone(secret), now: time.Now} }
+// NewSigner returns a Signer for security.jwt_secret. With an empty secret it issues and accepts nothing.
+func NewSigner(secret []byte) *Signer { return &Signer{secret: slices.Clone(secret), now: time.Now} }
 
 // Ready reports whether there is a secret.
 func (s *Signer) Ready() bool { return s != nil && len(s.secret) > 0 }
@@ -127,7 +118,7 @@ func (s *Signer) String() string {
 // GoString keeps secrets out of logs.
 func (s *Signer) GoString() string { return s.String() }
 
-// Sign issues the token of an execution. It expires Grace after the process timeout.
+// Sign issues the token of an execution. It expires TokenGrace after the process timeout.
 // Without a secret it fails with ErrNoSecret.
 func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 	id := claims.ExecutionID
@@ -146,9 +137,10 @@ func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, &wire{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Subject: strconv.FormatInt(identity, 10), IssuedAt: jwt.NewNumericDate(now),
-			ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, DefaultTimeout) + Grace)),
+			ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, TokenTimeout) + TokenGrace)),
 		},
-		Login: "execution:" + strconv.FormatInt(id, 10), Type: Execution, Scope: string(Execution), Metadata: metadata,
+		Login: "execution:" + strconv.FormatInt(id, 10), Type: ExecutionToken,
+		Scope: string(ExecutionToken), Metadata: metadata,
 	}).SignedString(s.secret)
 	if err != nil {
 		return "", fmt.Errorf("issue the token of execution %d: %w", id, err)
@@ -158,7 +150,7 @@ func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 
 // metadataOf returns lists that are never null. Refs of actions are sorted and unique; each has one ref of a pack,
 // in the same order.
-func metadataOf(claims ExecutionClaims) ExecutionMetadata {
+func metadataOf(claims ExecutionClaims) TokenMetadata {
 	actions := []string{claims.ActionRef}
 	if claims.WorkflowActionRef != "" {
 		actions = append(actions, claims.WorkflowActionRef)
@@ -171,7 +163,7 @@ func metadataOf(claims ExecutionClaims) ExecutionMetadata {
 			packs = append(packs, pack)
 		}
 	}
-	return ExecutionMetadata{
+	return TokenMetadata{
 		ExecutionID:              claims.ExecutionID,
 		ActionRef:                claims.ActionRef,
 		PermissionSetRefs:        append([]string{}, claims.PermissionSetRefs...),
@@ -190,7 +182,7 @@ func (s *Signer) Verify(text string) (Claims, error) {
 	_, err := jwt.ParseWithClaims(text, &read,
 		func(*jwt.Token) (any, error) { return s.secret, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-		jwt.WithExpirationRequired(), jwt.WithLeeway(Leeway), jwt.WithTimeFunc(s.now))
+		jwt.WithExpirationRequired(), jwt.WithLeeway(TokenLeeway), jwt.WithTimeFunc(s.now))
 	switch {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return Claims{}, ErrExpired
@@ -206,17 +198,18 @@ func (s *Signer) Verify(text string) (Claims, error) {
 
 func (w *wire) claims() (Claims, error) {
 	claims := Claims{
-		Subject: w.Subject, Login: w.Login, Type: cmp.Or(w.Type, Access), Scope: w.Scope, Expires: w.ExpiresAt.Time,
+		Subject: w.Subject, Login: w.Login, Type: cmp.Or(w.Type, AccessToken), Scope: w.Scope,
+		Expires: w.ExpiresAt.Time,
 	}
 	if w.Subject == "" || w.IssuedAt == nil {
 		return Claims{}, fmt.Errorf("%w: the claim sub or iat is missing", ErrInvalid)
 	}
 	claims.Issued = w.IssuedAt.Time
 	switch claims.Type {
-	case Access, Refresh, Sensor, Worker:
+	case AccessToken, RefreshToken, SensorToken, WorkerToken:
 		return claims, nil
-	case Execution:
-		claims.Execution = &ExecutionMetadata{}
+	case ExecutionToken:
+		claims.Execution = &TokenMetadata{}
 		err := json.Unmarshal(w.Metadata, claims.Execution)
 		if err != nil || claims.Execution.ExecutionID == 0 || claims.Execution.ActionRef == "" {
 			return Claims{}, fmt.Errorf("%w: an execution token names its execution and action", ErrInvalid)

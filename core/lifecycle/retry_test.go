@@ -1,4 +1,4 @@
-package retrypolicy_test
+package lifecycle_test
 
 import (
 	"math"
@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/retrypolicy"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // policy is the default of the configuration.
-var policy = retrypolicy.Config{
+var policy = lifecycle.RetryPolicy{
 	Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 300 * time.Second, Jitter: 0.2, Unstarted: 3,
 }
 
@@ -25,72 +21,72 @@ var policy = retrypolicy.Config{
 const middle = 0.5
 
 // by is an execution that a part of the engine has ended before any worker started it.
-func by(who, text string) retrypolicy.Ended {
-	return retrypolicy.Ended{Status: lifecycle.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
+func by(who, text string) lifecycle.Ended {
+	return lifecycle.Ended{Status: lifecycle.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
 }
 
 // ran is the end of an execution that a worker had started.
-func ran(status lifecycle.Status, text string) retrypolicy.Ended {
-	return retrypolicy.Ended{Status: status, Error: text, Started: true, MaxRetries: 1}
+func ran(status lifecycle.Status, text string) lifecycle.Ended {
+	return lifecycle.Ended{Status: status, Error: text, Started: true, MaxRetries: 1}
 }
 
 func TestTheReasonOfARetry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ended retrypolicy.Ended
-		want  retrypolicy.Reason
+		ended lifecycle.Ended
+		want  lifecycle.RetryReason
 	}{
 		"published text of an expired dispatch": {
 			by("", "Worker queue TTL expired"),
-			retrypolicy.WorkerUnavailable,
+			lifecycle.WorkerUnavailable,
 		},
 		"published text of an absent worker": {
 			ran(lifecycle.StatusFailed, "the Worker Unavailable page"),
-			retrypolicy.WorkerUnavailable,
+			lifecycle.WorkerUnavailable,
 		},
 		"published text of existing workers": {
 			ran(lifecycle.StatusFailed, "Execution timed out after 300s"),
-			retrypolicy.QueueTimeout,
+			lifecycle.QueueTimeout,
 		},
 		"queue timeout": {
 			ran0(lifecycle.StatusTimeout, "Queue timeout it waited 1h0m0s"),
-			retrypolicy.QueueTimeout,
+			lifecycle.QueueTimeout,
 		},
-		"the first of two words wins": {ran(lifecycle.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
-		"stale":                       {ran(lifecycle.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
+		"the first of two words wins": {ran(lifecycle.StatusFailed, "connection timeout"), lifecycle.QueueTimeout},
+		"stale":                       {ran(lifecycle.StatusFailed, "stale handle"), lifecycle.WorkerHeartbeatStale},
 		"an action's own words are taken as published": {
-			ran(lifecycle.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
+			ran(lifecycle.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), lifecycle.TransientError,
 		},
 		"temporary": {
 			ran(lifecycle.StatusFailed, "temporary failure in name resolution"),
-			retrypolicy.TransientError,
+			lifecycle.TransientError,
 		},
-		"no word":      {ran(lifecycle.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
-		"no text":      {ran(lifecycle.StatusFailed, ""), retrypolicy.ActionFailure},
-		"ran too long": {ran(lifecycle.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
+		"no word":      {ran(lifecycle.StatusFailed, "action exited with code 1"), lifecycle.ActionFailure},
+		"no text":      {ran(lifecycle.StatusFailed, ""), lifecycle.ActionFailure},
+		"ran too long": {ran(lifecycle.StatusTimeout, "timed out after 3s"), lifecycle.ActionFailure},
 		"worker became mute": {
 			ran(lifecycle.StatusAbandoned, "whatever it says of a connection"),
-			retrypolicy.WorkerHeartbeatStale,
+			lifecycle.WorkerHeartbeatStale,
 		},
 		"its process ended": {
 			ran(lifecycle.StatusAbandoned, "the worker's process ended"),
-			retrypolicy.WorkerHeartbeatStale,
+			lifecycle.WorkerHeartbeatStale,
 		},
 		"never picked up, with any text": {
-			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"),
-			retrypolicy.WorkerUnavailable,
+			by(lifecycle.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"),
+			lifecycle.WorkerUnavailable,
 		},
 		"dead-lettered": {
-			by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"),
-			retrypolicy.WorkerUnavailable,
+			by(lifecycle.ByDeadLetters, "Worker queue TTL expired"),
+			lifecycle.WorkerUnavailable,
 		},
-		"queue missing": {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
-		"no workers":    {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
+		"queue missing": {by(lifecycle.ByDispatcher, "it has no queue"), lifecycle.WorkerUnavailable},
+		"no workers":    {by(lifecycle.ByScheduler, "no workers available"), lifecycle.WorkerUnavailable},
 		"an action's no workers": {
 			ran(lifecycle.StatusFailed, "no workers available in the pool"),
-			retrypolicy.ActionFailure,
+			lifecycle.ActionFailure,
 		},
-		"refused for another reason": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
+		"refused for another reason": {by(lifecycle.ByScheduler, "the database said no"), lifecycle.ActionFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,8 +98,8 @@ func TestTheReasonOfARetry(t *testing.T) {
 	}
 }
 
-func ran0(status lifecycle.Status, text string) retrypolicy.Ended {
-	return retrypolicy.Ended{Status: status, Error: text, MaxRetries: 1}
+func ran0(status lifecycle.Status, text string) lifecycle.Ended {
+	return lifecycle.Ended{Status: status, Error: text, MaxRetries: 1}
 }
 
 func TestSomeEndsAreNeverRepeated(t *testing.T) {
@@ -111,26 +107,26 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 	off := policy
 	off.Enabled = false
 	for name, c := range map[string]struct {
-		policy retrypolicy.Config
-		ended  retrypolicy.Ended
+		policy lifecycle.RetryPolicy
+		ended  lifecycle.Ended
 		want   string
 	}{
 		"completed": {policy, ran(lifecycle.StatusCompleted, ""), "it succeeded"},
 		"cancelled": {policy, ran(lifecycle.StatusCancelled, "connection"), "it was cancelled"},
 		"running":   {policy, ran(lifecycle.StatusRunning, ""), "it has not ended: it is running"},
-		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
+		"disabled":  {off, by(lifecycle.ByTimeoutMonitor, ""), "repeating is switched off"},
 		"a stop was asked for": {
 			policy,
-			retrypolicy.Ended{Status: lifecycle.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
+			lifecycle.Ended{Status: lifecycle.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
 			"its cancellation was requested",
 		},
 		"no action": {
-			policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"),
+			policy, by(lifecycle.ByScheduler, "Action not found: the action no longer exists"),
 			"does not exist",
 		},
-		"incompatible": {policy, by(retrypolicy.ByScheduler,
+		"incompatible": {policy, by(lifecycle.ByScheduler,
 			"no compatible worker: none of 2 live workers has the runtime shell"), "no worker can run it"},
-		"policy": {policy, by(retrypolicy.ByScheduler, "Policy violation"), "a policy refused it"},
+		"policy": {policy, by(lifecycle.ByScheduler, "Policy violation"), "a policy refused it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +145,7 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 // S19: attempts do not exceed the allowed number.
 func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 	t.Parallel()
-	decide := func(e retrypolicy.Ended, retries, allowed int) retrypolicy.Verdict {
+	decide := func(e lifecycle.Ended, retries, allowed int) lifecycle.RetryVerdict {
 		e.Retries, e.MaxRetries = retries, allowed
 		return policy.Decide(e, middle)
 	}
@@ -160,7 +156,7 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 	require.Equal(t, "no retry is left: it is attempt 2, and 1 retry is allowed", decide(failed, 1, 1).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
-	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters} {
+	for _, who := range []string{lifecycle.ByTimeoutMonitor, lifecycle.ByDispatcher, lifecycle.ByDeadLetters} {
 		lost := by(who, "")
 		require.True(t, decide(lost, 2, 0).Retry, who)
 		require.False(t, decide(lost, 3, 0).Retry, who)
@@ -168,7 +164,7 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 		lost.Started = true
 		require.False(t, decide(lost, 0, 0).Retry, "a started execution may have had effects")
 	}
-	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry,
+	require.False(t, decide(by(lifecycle.ByScheduler, "no workers available"), 0, 0).Retry,
 		"it was never dispatched")
 	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
 	require.False(t, decide(ran(lifecycle.StatusAbandoned, ""), 0, 0).Retry)
@@ -179,20 +175,20 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		setting           retrypolicy.ActionRetries
+		setting           lifecycle.ActionRetries
 		byAction, adopted bool
 		repeats           bool
 	}{
 		{"", true, false, true},
 		{"", true, true, false},
-		{retrypolicy.ByOrigin, true, false, true},
-		{retrypolicy.ByOrigin, true, true, false},
-		{retrypolicy.ByOrigin, false, true, true},
-		{retrypolicy.Always, true, true, true},
-		{retrypolicy.Always, true, false, true},
-		{retrypolicy.Never, true, false, false},
-		{retrypolicy.Never, true, true, false},
-		{retrypolicy.Never, false, false, true},
+		{lifecycle.RetriesByOrigin, true, false, true},
+		{lifecycle.RetriesByOrigin, true, true, false},
+		{lifecycle.RetriesByOrigin, false, true, true},
+		{lifecycle.RetriesAlways, true, true, true},
+		{lifecycle.RetriesAlways, true, false, true},
+		{lifecycle.RetriesNever, true, false, false},
+		{lifecycle.RetriesNever, true, true, false},
+		{lifecycle.RetriesNever, false, false, true},
 	} {
 		p := policy
 		p.ActionRetries = c.setting
@@ -204,7 +200,7 @@ func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 			require.Equal(t, "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)",
 				verdict.Why)
 		}
-		lost := by(retrypolicy.ByDispatcher, "")
+		lost := by(lifecycle.ByDispatcher, "")
 		lost.MaxRetries, lost.ByAction, lost.Adopted = 2, c.byAction, c.adopted
 		require.True(t, p.Decide(lost, middle).Retry, "an unstarted execution is retried either way")
 	}
@@ -231,7 +227,7 @@ func TestDelaysGrowAndAreSpread(t *testing.T) {
 func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := retrypolicy.Config{
+		c := lifecycle.RetryPolicy{
 			Enabled:    true,
 			BaseDelay:  time.Duration(rapid.Int64().Draw(t, "base")),
 			Multiplier: rapid.Float64().Draw(t, "multiplier"),
@@ -240,7 +236,7 @@ func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 		}
 		retries := rapid.IntRange(math.MinInt, math.MaxInt-1).Draw(t, "retries")
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
-		got := c.Decide(retrypolicy.Ended{
+		got := c.Decide(lifecycle.Ended{
 			Status: lifecycle.StatusFailed, Started: true, Retries: retries,
 			MaxRetries: math.MaxInt,
 		}, chance)
@@ -267,7 +263,7 @@ func TestDelaysNeverShrink(t *testing.T) {
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
 		retries := rapid.IntRange(0, math.MaxInt32).Draw(t, "retries")
 		at := func(n int) time.Duration {
-			return c.Decide(retrypolicy.Ended{
+			return c.Decide(lifecycle.Ended{
 				Status: lifecycle.StatusFailed, Started: true, Retries: n,
 				MaxRetries: math.MaxInt,
 			}, chance).Delay
@@ -290,12 +286,12 @@ func TestVerdictsAreComplete(t *testing.T) {
 		strings.Repeat("x", 100),
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e := retrypolicy.Ended{
+		e := lifecycle.Ended{
 			Status: rapid.SampledFrom(lifecycle.Statuses).Draw(t, "status"),
 			Error:  rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
 			EndedBy: rapid.SampledFrom([]string{
-				"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor,
-				retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other",
+				"", lifecycle.ByScheduler, lifecycle.ByTimeoutMonitor,
+				lifecycle.ByDispatcher, lifecycle.ByDeadLetters, "other",
 			}).Draw(t, "by"),
 			Started: rapid.Bool().Draw(t, "started"), CancelAsked: rapid.Bool().Draw(t, "cancel"),
 			Retries: rapid.Int().Draw(t, "retries"), MaxRetries: rapid.Int().Draw(t, "max"),
