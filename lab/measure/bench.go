@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -66,6 +67,14 @@ func Profiles() []Config {
 // Servers are the servers of a measurement. The database must be idle; the measurement leaves its rows.
 type Servers struct {
 	DatabaseURL, Schema, AMQPURL, ManagementURL string
+	// Postgres and Broker are the processes of the servers, 0 if unknown.
+	Postgres, Broker int
+}
+
+// times are the CPU times of this process and of the servers.
+func (s Servers) times() [3]time.Duration {
+	own, _, _ := ProcessTime(os.Getpid())
+	return [3]time.Duration{own, TreeTime(s.Postgres), TreeTime(s.Broker)}
 }
 
 // Report is the result of one measurement. Durations are in seconds.
@@ -92,7 +101,11 @@ type Report struct {
 	LateTask  float64 `json:"late_task_seconds,omitempty"`
 
 	// CPU is the CPU time of all processes of the machine, in seconds per execution; 0 if unknown.
-	CPU                  float64 `json:"cpu_seconds_per_execution"`
+	CPU float64 `json:"cpu_seconds_per_execution"`
+	// GoCPU, PostgresCPU and BrokerCPU are the parts of this process and of the known servers.
+	GoCPU                float64 `json:"go_cpu_seconds_per_execution,omitempty"`
+	PostgresCPU          float64 `json:"postgres_cpu_seconds_per_execution,omitempty"`
+	BrokerCPU            float64 `json:"broker_cpu_seconds_per_execution,omitempty"`
 	CommitsPerExecution  float64 `json:"commits_per_execution"`
 	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
 	HotRatio             float64 `json:"hot_updates_ratio"`
@@ -230,14 +243,14 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	begun, busy := time.Now(), MachineTime()
+	begun, busy, parts := time.Now(), MachineTime(), m.servers.times()
 	if err := m.send(ctx); err != nil {
 		return Report{}, err
 	}
 	if err := m.await(ctx); err != nil {
 		return Report{}, err
 	}
-	took, worked := time.Since(begun), MachineTime()-busy
+	took, worked, spent := time.Since(begun), MachineTime()-busy, m.servers.times()
 	supervise.Sleep(ctx, statisticsDelay)
 	after, err := m.counters(ctx)
 	if err != nil {
@@ -260,6 +273,9 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	report.PerSecond = float64(report.Completed) / took.Seconds()
 	report.CPU = worked.Seconds() / float64(max(report.Completed, 1))
 	n := float64(max(report.Completed, 1))
+	for i, part := range []*float64{&report.GoCPU, &report.PostgresCPU, &report.BrokerCPU} {
+		*part = (spent[i] - parts[i]).Seconds() / n
+	}
 	report.CommitsPerExecution = float64(after.commits-before.commits) / n
 	report.WALBytesPerExecution = float64(after.walBytes-before.walBytes) / n
 	if updates := after.updates - before.updates; updates > 0 {
