@@ -12,9 +12,9 @@ DEMO_SECONDS ?= 45
 FUZZ_SECONDS ?= 10
 BENCH_FLAGS  ?=
 TEST_SCHEMA  ?= adopted
-# The engine with which make bench compares: the last commit before the second design
+# The engine with which make bench compares: the last commit before the third design
 # of its hot path. Empty compares with none.
-BENCH_BEFORE ?= f95f127
+BENCH_BEFORE ?= 788b150
 # The releases that make upgrade upgrades from, and goes back to. No migration upgrades what is older than
 # the first one.
 UPGRADE_BEFORE ?=

@@ -65,7 +65,7 @@ func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
 	cfg := devstack.Config{Dir: o.dir, Durable: true}
 	err = a.onServers(cmd, cfg, "warn", func(ctx context.Context, stack *devstack.Stack) (err error) {
 		note := func(format string, args ...any) { cmd.PrintErrf(format+"\n", args...) }
-		all.WholeSystem, err = measure.All(ctx, profiles, stack, note)
+		all.WholeSystem, err = measure.All(ctx, profiles, measure.ServersOf(stack), stack.Logger(), note)
 		return err
 	})
 	if err != nil {

@@ -1,13 +1,14 @@
 // Command bench measures the engine on private, durable servers: the whole system, the path of executions
-// through the database with its yardsticks, and the cost of the dashboard's readings. `make bench` builds it
-// as bin/attune-bench.
+// through the database with its yardsticks, the floor of its cost, and the cost of the dashboard's readings.
+// `make bench` builds it as bin/attune-bench.
 //
-//	attune-bench                               the whole system, then the data path
+//	attune-bench                               the whole system, the floor, then the data path
 //	attune-bench --data-path --scenario hot    one part of it
 //	attune-bench --short                       some seconds; exits with 1 if the engine is slower than recorded
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -30,7 +35,7 @@ import (
 
 // options are the flags.
 type options struct {
-	dataPath, dashboard, short bool // measure only this
+	dataPath, floor, dashboard, short bool // measure only this
 
 	path     datapath.Options
 	database string
@@ -64,6 +69,7 @@ func main() {
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("attune-bench", flag.ExitOnError)
 	flags.BoolVar(&o.dataPath, "data-path", false, "measure only the path through the database, without a broker")
+	flags.BoolVar(&o.floor, "floor", false, "measure only the floor program beside the data path")
 	flags.BoolVar(&o.dashboard, "dashboard", false, "measure only what the dashboard's readings cost a large database")
 	flags.BoolVar(&o.short, "short", false,
 		"compare only the data path with the one-at-a-time design, and exit with 1 if it is slower than recorded")
@@ -78,7 +84,8 @@ func parse(args []string) (o options, err error) {
 			return nil
 		})
 	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means the default")
-	flags.StringVar(&o.path.Before, "before", "", "`program` of another build to measure in turn on the data path")
+	flags.StringVar(&o.path.Before, "before", "",
+		"`program` of another build to measure in turn; attune-system beside it measures the whole system")
 	flags.BoolVar(&o.path.River, "river", false, "measure River in turn on the data path")
 	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json")
 	flags.StringVar(&o.format, "o", "table", "`format` of the report: table or json")
@@ -86,7 +93,7 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "`folder` of the servers")
 	_ = flags.Parse(args) // exits with 2 on an error
 	only := 0
-	for _, one := range []bool{o.dataPath, o.dashboard, o.short} {
+	for _, one := range []bool{o.dataPath, o.floor, o.dashboard, o.short} {
 		if one {
 			only++
 		}
@@ -95,7 +102,7 @@ func parse(args []string) (o options, err error) {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("%w: what is %q", errUsage, flags.Arg(0))
 	case only > 1:
-		return o, fmt.Errorf("%w: give one of --data-path, --dashboard and --short", errUsage)
+		return o, fmt.Errorf("%w: give one of --data-path, --dashboard, --floor and --short", errUsage)
 	case o.database != "" && !o.short:
 		return o, fmt.Errorf("%w: --database needs --short", errUsage)
 	case o.format != "table" && o.format != "json":
@@ -140,9 +147,13 @@ func (o options) on(ctx context.Context, stack *devstack.Stack, stdout, stderr i
 		err = all.measureDashboard(ctx, o, stack, progress, logger)
 	case o.dataPath:
 		err = all.measureDataPath(ctx, o, stack, progress, logger)
+	case o.floor:
+		err = all.measureFloor(ctx, o, stack, progress, logger)
 	default:
-		if err = all.measureSystem(ctx, o, stack, progress, logger); err == nil {
-			err = all.measureDataPath(ctx, o, stack, progress, logger)
+		for _, part := range []part{all.measureSystem, all.measureFloor, all.measureDataPath} {
+			if err = part(ctx, o, stack, progress, logger); err != nil {
+				break
+			}
 		}
 	}
 	if err != nil {
@@ -167,6 +178,7 @@ func (o options) print(out io.Writer, value any, table func(io.Writer)) error {
 type report struct {
 	WholeSystem []measure.Report  `json:"whole_system,omitempty"`
 	Goals       []datapath.Goal   `json:"goals,omitempty"` // of the whole system
+	Floor       []datapath.Pair   `json:"floor,omitempty"`
 	DataPath    *datapath.Report  `json:"data_path,omitempty"`
 	Dashboard   *dashboard.Report `json:"dashboard,omitempty"`
 }
@@ -174,7 +186,10 @@ type report struct {
 func (r *report) print(w io.Writer) {
 	if len(r.WholeSystem) > 0 {
 		measure.Print(w, r.WholeSystem)
-		datapath.PrintGoals(w, r.Goals)
+		_, _ = fmt.Fprintln(w)
+	}
+	if len(r.Floor) > 0 {
+		datapath.PrintPairs(w, r.Floor)
 		_, _ = fmt.Fprintln(w)
 	}
 	if r.DataPath != nil {
@@ -183,6 +198,30 @@ func (r *report) print(w io.Writer) {
 	if r.Dashboard != nil {
 		r.Dashboard.Print(w)
 	}
+	goals := slices.Concat(r.Goals, datapath.BudgetGoals(r.Floor))
+	if r.DataPath != nil {
+		goals = append(goals, r.DataPath.Goals...)
+	}
+	if len(goals) > 0 {
+		_, _ = fmt.Fprintln(w)
+		datapath.PrintGoals(w, goals)
+	}
+}
+
+// part is one part of the measurements.
+type part func(context.Context, options, *devstack.Stack, func(string, ...any), *slog.Logger) error
+
+// measureFloor measures the floor program and the product in turn.
+func (r *report) measureFloor(
+	ctx context.Context, o options, stack *devstack.Stack, progress func(string, ...any), logger *slog.Logger,
+) (err error) {
+	rounds := cmp.Or(o.path.Rounds, 3)
+	progress("measuring the floor program beside the data path: %d laps of each", rounds)
+	r.Floor, err = datapath.Pairs(ctx, measure.ServersOf(stack), datapath.Loads(o.path.Quick), rounds, logger)
+	if err != nil {
+		return fmt.Errorf("measure the floor program: %w", err)
+	}
+	return nil
 }
 
 // measureShort compares the data path with the one-at-a-time design. It also prints ratios that are too low.
@@ -194,24 +233,69 @@ func (o options) measureShort(ctx context.Context, databaseURL string, stdout io
 	return errors.Join(slower, o.print(stdout, list, func(w io.Writer) { datapath.PrintShort(w, list) }))
 }
 
-// measureSystem measures the standard profiles and the floor of their goals.
+// measureSystem measures the standard profiles, and in turn those of an earlier program.
 func (r *report) measureSystem(
 	ctx context.Context, o options, stack *devstack.Stack, progress func(string, ...any), logger *slog.Logger,
 ) error {
-	floor, err := datapath.Floor16(ctx, stack.DatabaseURL(), logger)
-	if err != nil {
-		return err
+	system := ""
+	rounds := 1
+	if o.path.Before != "" {
+		system = filepath.Join(filepath.Dir(o.path.Before), "attune-system")
+		if rounds = cmp.Or(o.path.Rounds, 3); o.path.Quick {
+			rounds = 1
+		}
 	}
-	profiles := measure.Profiles()
+	pairs := map[string][]pairOf{}
+	for round := range rounds {
+		mine, err := measureRound(ctx, o, stack, round, progress, logger)
+		if err != nil {
+			return err
+		}
+		if round == 0 {
+			r.WholeSystem = mine
+		}
+		if system == "" {
+			continue
+		}
+		progress("round %d of %d: the earlier program", round+1, rounds)
+		theirs, err := systemBefore(ctx, system, o.dir+"-before", o.path.Quick)
+		if err != nil {
+			return err
+		}
+		systemPairs(pairs, mine, theirs)
+	}
+	r.Goals = judge(pairs)
+	return nil
+}
+
+// measureRound measures the profiles of a round in a database of its own.
+func measureRound(
+	ctx context.Context, o options, stack *devstack.Stack, round int, progress func(string, ...any),
+	logger *slog.Logger,
+) ([]measure.Report, error) {
+	servers := measure.ServersOf(stack)
+	at, err := url.Parse(servers.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+	conn, err := pgx.Connect(ctx, servers.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the server: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is pending on it
+	at.Path = fmt.Sprintf("/round_%d", round+1)
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+at.Path[1:]); err != nil {
+		return nil, fmt.Errorf("create the database of a round: %w", err)
+	}
+	servers.DatabaseURL = at.String()
+	profiles := profilesOf(round)
 	for i := range profiles {
 		profiles[i].Schedulers = o.path.Schedulers
 		if o.path.Quick {
 			profiles[i].Executions /= 10
 		}
 	}
-	r.WholeSystem, err = measure.All(ctx, profiles, stack, progress)
-	r.Goals = systemGoals(r.WholeSystem, floor.PerSecond)
-	return err
+	return measure.All(ctx, profiles, servers, logger, progress)
 }
 
 // measureDataPath stops the broker, restarts PostgreSQL with more memory, and measures.

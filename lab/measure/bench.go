@@ -70,18 +70,33 @@ func Profiles() []Config {
 // Servers are the servers of a measurement. The database must be idle; the measurement leaves its rows.
 type Servers struct {
 	DatabaseURL, Schema, AMQPURL, ManagementURL string
+	// Postgres and Broker are the processes of the servers, 0 if unknown.
+	Postgres, Broker int
+}
+
+// ServersOf are those of a private stack.
+func ServersOf(stack *devstack.Stack) Servers {
+	status := stack.Status()
+	return Servers{
+		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema, AMQPURL: stack.AMQPURL(),
+		ManagementURL: stack.ManagementURL(), Postgres: status.Postgres.PID, Broker: status.Broker.PID,
+	}
+}
+
+// times are the CPU times of this process and of the servers.
+func (s Servers) times() [3]time.Duration {
+	own, _, _ := ProcessTime(os.Getpid())
+	return [3]time.Duration{own, TreeTime(s.Postgres), TreeTime(s.Broker)}
 }
 
 // All runs measurements, one after the other, and notes each.
-func All(ctx context.Context, profiles []Config, stack *devstack.Stack, note func(string, ...any)) ([]Report, error) {
-	servers := Servers{
-		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema, AMQPURL: stack.AMQPURL(),
-		ManagementURL: stack.ManagementURL(),
-	}
+func All(
+	ctx context.Context, profiles []Config, servers Servers, logger *slog.Logger, note func(string, ...any),
+) ([]Report, error) {
 	var reports []Report
 	for _, p := range profiles {
 		note("measuring %s: %s", p.Profile, phrase.Plural(p.Executions, "execution", "executions"))
-		report, err := Run(ctx, p, servers, stack.Logger())
+		report, err := Run(ctx, p, servers, logger)
 		if err != nil {
 			return reports, fmt.Errorf("measure %q: %w", p.Profile, err)
 		}
@@ -132,7 +147,11 @@ type Report struct {
 	LateTask  float64 `json:"late_task_seconds,omitempty"`
 
 	// CPU is the CPU time of all processes of the machine, in seconds per execution; 0 if unknown.
-	CPU                  float64 `json:"cpu_seconds_per_execution"`
+	CPU float64 `json:"cpu_seconds_per_execution"`
+	// GoCPU, PostgresCPU and BrokerCPU are the parts of this process and of the known servers.
+	GoCPU                float64 `json:"go_cpu_seconds_per_execution,omitempty"`
+	PostgresCPU          float64 `json:"postgres_cpu_seconds_per_execution,omitempty"`
+	BrokerCPU            float64 `json:"broker_cpu_seconds_per_execution,omitempty"`
 	CommitsPerExecution  float64 `json:"commits_per_execution"`
 	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
 	HotRatio             float64 `json:"hot_updates_ratio"`
@@ -270,14 +289,14 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	begun, busy := time.Now(), MachineTime()
+	begun, busy, parts := time.Now(), MachineTime(), m.servers.times()
 	if err := m.send(ctx); err != nil {
 		return Report{}, err
 	}
 	if err := m.await(ctx); err != nil {
 		return Report{}, err
 	}
-	took, worked := time.Since(begun), MachineTime()-busy
+	took, worked, spent := time.Since(begun), MachineTime()-busy, m.servers.times()
 	supervise.Sleep(ctx, statisticsDelay)
 	after, err := m.counters(ctx)
 	if err != nil {
@@ -300,6 +319,9 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	report.PerSecond = float64(report.Completed) / took.Seconds()
 	report.CPU = worked.Seconds() / float64(max(report.Completed, 1))
 	n := float64(max(report.Completed, 1))
+	for i, part := range []*float64{&report.GoCPU, &report.PostgresCPU, &report.BrokerCPU} {
+		*part = (spent[i] - parts[i]).Seconds() / n
+	}
 	report.CommitsPerExecution = float64(after.commits-before.commits) / n
 	report.WALBytesPerExecution = float64(after.walBytes-before.walBytes) / n
 	if updates := after.updates - before.updates; updates > 0 {

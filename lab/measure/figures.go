@@ -1,10 +1,12 @@
 package measure
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -74,6 +76,41 @@ func (m *measurement) machine(ctx context.Context) Machine {
 
 // Tick is the unit of CPU time in /proc.
 const Tick = 10 * time.Millisecond
+
+// ProcessTime reads the CPU time of a process and of its ended children, and its parent. Zero for an ended process.
+func ProcessTime(pid int) (own, reaped time.Duration, parent int) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, 0, 0
+	}
+	// The name in parentheses may contain any character.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 15 {
+		return 0, 0, 0
+	}
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(fields[i], 10, 64) // always a number
+		return n
+	}
+	return time.Duration(number(11)+number(12)) * Tick, time.Duration(number(13)+number(14)) * Tick, int(number(1))
+}
+
+// TreeTime is the CPU time of a server: of its process and of its children, ended ones included.
+func TreeTime(pid int) time.Duration {
+	own, reaped, _ := ProcessTime(pid)
+	total := own + reaped
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return total
+	}
+	for field := range strings.FieldsSeq(string(raw)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			own, reaped, _ := ProcessTime(child)
+			total += own + reaped
+		}
+	}
+	return total
+}
 
 // MachineTime returns the CPU time of all processors since the start of the machine, 0 if unknown.
 func MachineTime() time.Duration {

@@ -3,6 +3,7 @@ package datapath
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"time"
@@ -17,10 +18,13 @@ type delayProxy struct {
 	listener net.Listener
 	target   string
 	delay    time.Duration
+	meter    *meter // counts what clients ask; may be nil
 }
 
 // openDelayProxy starts a proxy and returns the address of the database through it.
-func openDelayProxy(ctx context.Context, address string, delay time.Duration) (*delayProxy, string, error) {
+func openDelayProxy(
+	ctx context.Context, address string, delay time.Duration, m *meter,
+) (*delayProxy, string, error) {
 	through, err := url.Parse(address)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the address of the database: %w", err)
@@ -29,7 +33,7 @@ func openDelayProxy(ctx context.Context, address string, delay time.Duration) (*
 	if err != nil {
 		return nil, "", fmt.Errorf("listen for delayed connections: %w", err)
 	}
-	f := &delayProxy{listener: listener, target: through.Host, delay: delay}
+	f := &delayProxy{listener: listener, target: through.Host, delay: delay, meter: m}
 	through.Host = listener.Addr().String()
 	go f.accept(context.WithoutCancel(ctx))
 	return f, through.String(), nil
@@ -52,7 +56,14 @@ func (f *delayProxy) accept(ctx context.Context) {
 			}
 			defer func() { _ = server.Close() }()
 			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return f.forward(ctx, client, server) })
+			from := io.Reader(client)
+			if f.meter != nil {
+				said, listens := io.Pipe()
+				defer func() { _ = listens.Close() }()
+				from = io.TeeReader(client, listens)
+				go f.meter.listen(said)
+			}
+			group.Go(func() error { return f.forward(ctx, from, server) })
 			group.Go(func() error { return f.forward(ctx, server, client) })
 			<-ctx.Done() // one side has ended
 			_, _ = client.Close(), server.Close()
@@ -62,7 +73,7 @@ func (f *delayProxy) accept(ctx context.Context) {
 }
 
 // forward forwards the bytes of one direction, each piece after the delay.
-func (f *delayProxy) forward(ctx context.Context, from, to net.Conn) error {
+func (f *delayProxy) forward(ctx context.Context, from io.Reader, to io.Writer) error {
 	type piece struct {
 		data []byte
 		due  time.Time

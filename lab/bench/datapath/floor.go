@@ -3,7 +3,6 @@ package datapath
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,16 +15,6 @@ type Floor struct {
 	Connections int     `json:"connections"`
 	PerSecond   float64 `json:"per_second"`
 	Foreign     float64 `json:"foreign_cpu"` // CPUs that other programs used
-}
-
-// Floor16 measures the floor on sixteen connections. databaseURL is any database of the server.
-func Floor16(ctx context.Context, databaseURL string, logger *slog.Logger) (Floor, error) {
-	s, err := openServer(ctx, databaseURL, logger)
-	if err != nil {
-		return Floor{}, err
-	}
-	defer s.close(ctx)
-	return s.floor(ctx, 16, floorTime)
 }
 
 // floor measures the floor on the given number of connections.

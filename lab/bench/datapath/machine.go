@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/lab/measure"
@@ -129,68 +127,31 @@ func quantile[T int | time.Duration | float64](values []T, q float64) T {
 
 // burned is the CPU time so far, zero if unknown.
 type burned struct {
-	own, postgres, all time.Duration
-	at                 time.Time
+	own, postgres, broker, all time.Duration
+	at                         time.Time
 }
 
 // burned reads the CPU time of this process, of the server and of the machine.
 func (s *server) burned() burned {
 	b := burned{at: time.Now(), all: measure.MachineTime()}
-	b.own, _, _ = processTime(os.Getpid())
-	_, _, postmaster := processTime(int(s.admin.PgConn().PID())) // 0 when the server is on another machine
-	own, reaped, _ := processTime(postmaster)
-	b.postgres = own + reaped
-	for _, pid := range children(postmaster) {
-		own, reaped, _ := processTime(pid)
-		b.postgres += own + reaped
-	}
+	b.own, _, _ = measure.ProcessTime(os.Getpid())
+	_, _, postmaster := measure.ProcessTime(int(s.admin.PgConn().PID())) // 0 when the server is on another machine
+	b.postgres = measure.TreeTime(postmaster)
+	b.broker = measure.TreeTime(s.broker)
 	return b
-}
-
-// processTime reads the CPU time of a process and of its ended children, and its parent. Zero for an ended
-// process.
-func processTime(pid int) (own, reaped time.Duration, parent int) {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, 0, 0
-	}
-	// The name in parentheses may contain any character.
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-	if len(fields) < 15 {
-		return 0, 0, 0
-	}
-	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(fields[i], 10, 64) // always a number
-		return n
-	}
-	return time.Duration(number(11)+number(12)) * measure.Tick, time.Duration(number(13)+number(14)) * measure.Tick,
-		int(number(1))
-}
-
-func children(parent int) (pids []int) {
-	if parent == 0 {
-		return nil
-	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
-	if err != nil {
-		return nil
-	}
-	for field := range strings.FieldsSeq(string(raw)) {
-		if pid, err := strconv.Atoi(field); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // load is the CPU time between two moments.
 type load struct {
-	own, postgres, foreign time.Duration
-	elapsed                time.Duration
+	own, postgres, broker, foreign time.Duration
+	elapsed                        time.Duration
 }
 
 func (b burned) since(before burned) load {
-	l := load{own: b.own - before.own, postgres: b.postgres - before.postgres, elapsed: b.at.Sub(before.at)}
-	l.foreign = max(b.all-before.all-l.own-l.postgres, 0)
+	l := load{
+		own: b.own - before.own, postgres: b.postgres - before.postgres, broker: b.broker - before.broker,
+		elapsed: b.at.Sub(before.at),
+	}
+	l.foreign = max(b.all-before.all-l.own-l.postgres-l.broker, 0)
 	return l
 }

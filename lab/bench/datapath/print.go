@@ -1,8 +1,10 @@
 package datapath
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Print writes the report as tables.
@@ -15,7 +17,7 @@ func (r *Report) Print(out io.Writer) {
 		for _, f := range floors {
 			values = append(values, of(f))
 		}
-		return middle(values)
+		return Middle(values)
 	}
 	perSecond := func(f Floor) float64 { return f.PerSecond }
 	p("F1, insert and update one by one: %.0f/s on one connection, %.0f/s on sixteen; CPU of other programs meanwhile: %.2f\n\n",
@@ -39,22 +41,22 @@ func (r *Report) Print(out io.Writer) {
 			p("%-10s %-8s %-22s %5d %6.2f/%.2f\n", thousands(g.Waiting), g.Design, g.Operation, g.Batch, g.P50, g.P99)
 		}
 	}
-	p("\n")
-	PrintGoals(out, r.Goals)
 	p("\nCPU: load, engine and workers + PostgreSQL, an execution. Others: processors used by other programs.\n")
 	for _, note := range r.Notes {
 		p("%s\n", note)
 	}
 }
 
-// PrintGoals writes each goal as met or not.
+// PrintGoals writes each goal as met or not, in order.
 func PrintGoals(out io.Writer, goals []Goal) {
-	for _, g := range goals {
+	for _, g := range slices.SortedStableFunc(slices.Values(goals), func(a, b Goal) int {
+		return cmp.Or(cmp.Compare(len(a.Number), len(b.Number)), cmp.Compare(a.Number, b.Number))
+	}) {
 		verdict := "not met"
 		if g.Met {
 			verdict = "met"
 		}
-		_, _ = fmt.Fprintf(out, "%-3s %-8s %s: %s; bar %s\n", g.Number, verdict, g.What, g.Measured, g.Bar)
+		_, _ = fmt.Fprintf(out, "%-3s %s; goal %s, measured %s: %s\n", g.Number, g.What, g.Bar, g.Measured, verdict)
 	}
 }
 

@@ -31,9 +31,9 @@ func (s *server) river(ctx context.Context, options Options, report *Report, rou
 func (r *Report) riverGoal() (Goal, bool) {
 	o, ok := r.find(noLimit)
 	return Goal{
-		Number: "A11", What: o.Scenario.What + ", against River's insert and work of jobs that do nothing",
+		Number: "B7", What: o.Scenario.What + ", against River's insert and work of jobs that do nothing",
 		Bar:      "≥ 0.8 ×",
-		Measured: fmt.Sprintf("%.2f × (%.0f/s)%s", o.Median.River, o.Median.PerSecond, r.withoutHistory(noLimit)),
+		Measured: fmt.Sprintf("%.2f × (%.0f/s)", o.Median.River, o.Median.PerSecond),
 		Met:      o.Median.River >= 0.8,
 	}, ok && o.Median.River > 0
 }

@@ -15,6 +15,7 @@ type Design string
 const (
 	DesignEngine Design = "engine" // the engine's batches
 	DesignD1     Design = "d1"     // one execution per transaction, counted with COUNT(*)
+	designFloor  Design = "floor"  // the floor program, which only Pairs measures
 )
 
 // Scenario is one measurement of a flood or of a steady pace.
@@ -37,8 +38,8 @@ type Scenario struct {
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
 	Aborts     float64       `json:"aborts,omitempty"`     // share of batches aborted after their statements
 	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
-	Bare       bool          `json:"bare,omitempty"`       // without history
 	Delay      time.Duration `json:"delay_ns,omitempty"`   // each way between the engine and the database
+	meter      *meter        // sees all statements; may be nil
 
 	Reference string `json:"reference,omitempty"` // the same scenario of the one-at-a-time design
 	Alone     string `json:"alone,omitempty"`     // the same scenario with one replica, or without the crowd
@@ -62,7 +63,6 @@ const (
 	abused       = "abuse"
 	threeOf      = "-3"
 	d1Of         = "d1-"
-	bareOf       = "-bare"
 	growthName   = "growth"
 	dispatchSize = 100 // requests of a batch, the engine's default
 	farPrefetch  = 64  // the same of a distant replica
@@ -70,7 +70,7 @@ const (
 
 // Scenarios returns the standard measurements in the order of a round. Quick ones are shorter and fewer.
 func Scenarios(quick bool) []Scenario {
-	list := slices.Concat(floods(), references(), bare(), stacked(), replicas(), crowds(), abuses(), distant(),
+	list := slices.Concat(floods(), references(), stacked(), replicas(), crowds(), abuses(), distant(),
 		distantReplicas())
 	if !quick {
 		return append(list, // more points of the curve over the number of keys
@@ -120,16 +120,6 @@ func references() []Scenario {
 		s.Executions = executions[s.Name]
 		s.Name, s.What, s.Design, s.Reference = s.Reference, "D1: "+s.What, DesignD1, ""
 		s.Replicas, s.Batch = 1, 1
-		list = append(list, s)
-	}
-	return list
-}
-
-// bare returns the same scenarios without history, as the bars were measured.
-func bare() []Scenario {
-	var list []Scenario
-	for _, s := range floods()[:4] {
-		s.Name, s.What, s.Reference, s.Bare = s.Name+bareOf, s.What+", without history", "", true
 		list = append(list, s)
 	}
 	return list

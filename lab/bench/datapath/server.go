@@ -25,6 +25,7 @@ type server struct {
 	template string
 	borrowed bool // the template belongs to the caller
 	made     int
+	broker   int // its process, 0 if it is not measured
 	logger   *slog.Logger
 }
 

@@ -9,8 +9,8 @@ var (
 	countersSQL string
 	//go:embed sql/wal.sql
 	walSQL string
-	//go:embed sql/bare.sql
-	bareSQL string
+	//go:embed sql/wall.sql
+	wallSQL string
 	//go:embed sql/seed.sql
 	seedSQL string
 	//go:embed sql/rate.sql

@@ -57,6 +57,8 @@ type Report struct {
 	Floor16   []Floor   `json:"floor_16"` // of every round
 	Scenarios []Outcome `json:"scenarios"`
 	Growth    []Growth  `json:"growth,omitempty"`
+	// Batches are the ratios of every round to the earlier program, of batches of one execution by operation.
+	Batches map[string][]float64 `json:"batches_per_before,omitempty"`
 }
 
 // Outcome is one scenario with all its rounds.
@@ -133,16 +135,20 @@ func Run(ctx context.Context, options Options, databaseURL string, logger *slog.
 		}
 	}
 	if options.wants(growthName) {
-		plan := GrowthPlan{Levels: []int{1_000, 100_000, 1_000_000}, Samples: 200, SamplesD1: 10}
-		if options.Quick {
-			plan = GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 20, SamplesD1: 2}
-		}
-		if report.Growth, err = s.grow(ctx, plan, options.Progress); err != nil {
+		if report.Growth, err = s.grow(ctx, growthPlan(options.Quick), options.Progress); err != nil {
 			return report, fmt.Errorf("growth: %w", err)
 		}
 	}
 	report.conclude()
 	return report, nil
+}
+
+// growthPlan is the standard measurement of the growth.
+func growthPlan(quick bool) GrowthPlan {
+	if quick {
+		return GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 20, SamplesD1: 2}
+	}
+	return GrowthPlan{Levels: []int{1_000, 100_000, 1_000_000}, Samples: 200, SamplesD1: 10}
 }
 
 // floorTime is the duration of each measurement of the floor.
@@ -175,10 +181,15 @@ func (s *server) round(ctx context.Context, options Options, report *Report, rou
 			return err
 		}
 	}
-	if options.Before != "" {
-		return report.before(ctx, options, round)
+	if options.Before == "" {
+		return nil
 	}
-	return nil
+	if options.wants(growthName) {
+		if err := report.beforeBatches(ctx, s, options); err != nil {
+			return err
+		}
+	}
+	return report.before(ctx, s, options, round)
 }
 
 // conclude compares scenarios of one round with each other and takes medians.
@@ -211,7 +222,7 @@ func (r *Report) find(name string) (Outcome, bool) {
 }
 
 // median returns the median of each figure.
-func median(rounds []Result) (m Result) {
+func median[T any](rounds []T) (m T) {
 	if len(rounds) == 0 {
 		return m
 	}
@@ -223,21 +234,21 @@ func median(rounds []Result) (m Result) {
 			for _, r := range rounds {
 				values = append(values, int(reflect.ValueOf(r).Field(i).Int()))
 			}
-			out.Field(i).SetInt(int64(middle(values)))
+			out.Field(i).SetInt(int64(Middle(values)))
 		case reflect.Float64:
 			var values []float64
 			for _, r := range rounds {
 				values = append(values, reflect.ValueOf(r).Field(i).Float())
 			}
-			out.Field(i).SetFloat(middle(values))
+			out.Field(i).SetFloat(Middle(values))
 		default:
 		}
 	}
 	return m
 }
 
-// middle returns the median, of an even number of values the mean of the two in the middle.
-func middle[T int | float64](values []T) T {
+// Middle returns the median, of an even number of values the mean of the two in the middle.
+func Middle[T int | float64](values []T) T {
 	values = slices.Sorted(slices.Values(values))
 	n := len(values)
 	if n == 0 {

@@ -67,6 +67,13 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 			w.close()
 		}
 	}()
+	if scenario.meter != nil {
+		proxy, at, err := openDelayProxy(ctx, w.url, 0, scenario.meter)
+		if err != nil {
+			return w, err
+		}
+		w.proxies, w.url = append(w.proxies, proxy), at
+	}
 	ids, incarnation, err := w.seed(ctx)
 	if err != nil {
 		return w, err
@@ -74,6 +81,9 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 	w.wire = newWire(ids, scenario.Duplicates)
 	if w.query, err = w.open(ctx, store.Config{MaxConnections: 4, ApplicationName: "datapath requests"}); err != nil {
 		return w, err
+	}
+	if scenario.Design == designFloor {
+		return w, nil
 	}
 	relay := w.relay(w.query)
 	w.requests = submit.New(w.query, relay)
@@ -108,11 +118,6 @@ func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, e
 		return nil, incarnation, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all its work is committed
-	if w.scenario.Bare {
-		if _, err := conn.Exec(ctx, bareSQL); err != nil {
-			return nil, incarnation, fmt.Errorf("disable history: %w", err)
-		}
-	}
 	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate,
 		w.scenario.burst()); err != nil {
 		return nil, incarnation, fmt.Errorf("insert the actions: %w", err)
@@ -172,7 +177,7 @@ func (w *world) addReplicas(ctx context.Context) error {
 		connections := int32(schedulers + batchConnections)
 		at := w.url
 		if w.scenario.Delay > 0 {
-			proxy, address, err := openDelayProxy(ctx, w.url, w.scenario.Delay)
+			proxy, address, err := openDelayProxy(ctx, w.url, w.scenario.Delay, nil)
 			if err != nil {
 				return err
 			}
@@ -281,8 +286,8 @@ const stallTimeout = time.Minute
 
 var errStalled = errors.New("executions stopped ending")
 
-// await waits until n executions have ended and released their slots, and every message is published.
-func (w *world) await(ctx context.Context, n int) error {
+// awaitEnds waits until n executions have ended and released their slots.
+func (w *world) awaitEnds(ctx context.Context, n int) error {
 	timer := time.NewTimer(stallTimeout)
 	defer timer.Stop()
 	for w.tally.done() < n {
@@ -297,6 +302,19 @@ func (w *world) await(ctx context.Context, n int) error {
 			return fmt.Errorf("%w: %d of %d", errStalled, w.tally.done(), n)
 		}
 	}
+	return nil
+}
+
+// await is awaitEnds, and waits until every message is published.
+func (w *world) await(ctx context.Context, n int) error {
+	if err := w.awaitEnds(ctx, n); err != nil {
+		return err
+	}
+	return w.awaitPublished(ctx, time.Millisecond)
+}
+
+// awaitPublished asks with a pause until every message is published.
+func (w *world) awaitPublished(ctx context.Context, pause time.Duration) error {
 	for deadline := time.Now().Add(stallTimeout); ; {
 		var left int
 		if err := w.query.Pool().QueryRow(ctx, outboxLeftSQL).Scan(&left); err != nil {
@@ -308,7 +326,7 @@ func (w *world) await(ctx context.Context, n int) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%w: %d rows of messages are left", errStalled, left)
 		}
-		if !supervise.Sleep(ctx, time.Millisecond) {
+		if !supervise.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

@@ -1,0 +1,1 @@
+UPDATE worker_load SET assigned = assigned + $2 WHERE worker = $1

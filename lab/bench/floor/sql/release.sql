@@ -1,0 +1,1 @@
+DELETE FROM execution_holder WHERE execution = ANY ($1::bigint[])

@@ -1,0 +1,1 @@
+INSERT INTO queue_stats (action_id, max_concurrent) VALUES ($1, $2)
