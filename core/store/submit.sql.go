@@ -144,7 +144,8 @@ WITH made AS (
                  unnest($7::text[]) AS permission_sets, unnest($8::text[]) AS env_vars,
                  unnest($9::text[]) AS retention_policy, unnest($10::int[]) AS retention_limit,
                  unnest($11::text[]) AS selector, unnest($12::text[]) AS tolerations,
-                 unnest($13::text[]) AS affinity) r
+                 unnest($13::text[]) AS affinity
+          LIMIT cardinality($1::bigint[])) r -- a limit, so that the planner keeps one plan for any number
     WHERE (SELECT e.epoch FROM admission_epoch e) = $14::bigint
     RETURNING id, created
 ), gone AS (

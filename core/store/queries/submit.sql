@@ -35,7 +35,8 @@ WITH made AS (
                  unnest(sqlc.arg(permission_sets)::text[]) AS permission_sets, unnest(sqlc.arg(env_vars)::text[]) AS env_vars,
                  unnest(sqlc.arg(retention_policies)::text[]) AS retention_policy, unnest(sqlc.arg(retention_limits)::int[]) AS retention_limit,
                  unnest(sqlc.arg(selectors)::text[]) AS selector, unnest(sqlc.arg(tolerations)::text[]) AS tolerations,
-                 unnest(sqlc.arg(affinities)::text[]) AS affinity) r
+                 unnest(sqlc.arg(affinities)::text[]) AS affinity
+          LIMIT cardinality(sqlc.arg(actions)::bigint[])) r -- a limit, so that the planner keeps one plan for any number
     WHERE (SELECT e.epoch FROM admission_epoch e) = sqlc.arg(epoch)::bigint
     RETURNING id, created
 ), gone AS (
