@@ -44,6 +44,14 @@ type Admission struct {
 // New makes the admission of one engine on a store.
 func New(st *store.Store) *Admission { return &Admission{store: st} }
 
+// Known returns the queue of a key if an earlier batch has resolved it.
+func (a *Admission) Known(key Key) (int64, bool) {
+	a.queues.mu.Lock()
+	defer a.queues.mu.Unlock()
+	id, ok := a.queues.ids[key]
+	return id, ok
+}
+
 // maxCachedKeys bounds a cache of ids; beyond it the cache starts empty, which costs one look-up
 // per key.
 const maxCachedKeys = 100_000

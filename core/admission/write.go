@@ -32,6 +32,20 @@ func (l *Ledger) WriteOpen(p *store.Pipeline) {
 		stats.actions, stats.active, stats.maxima, stats.enqueued, stats.completed)
 }
 
+// ReleaseOpen queues the changes of open queues that only release slots, as many as the map says. actions are
+// the actions of the queues.
+func ReleaseOpen(p *store.Pipeline, released map[int64]int, actions map[int64]int64, withoutStats bool) {
+	l := &Ledger{optimistic: true, withoutStats: withoutStats, queues: make(map[int64]*queue, len(released))}
+	for id, n := range released {
+		q := &queue{id: id, actionID: actions[id]}
+		q.limits.max, q.limits.unlimited = Unlimited, true
+		q.before = q.columns
+		q.active, q.completed = -n, int64(n)
+		l.queues[id] = q
+	}
+	l.WriteOpen(p)
+}
+
 // Write queues the statements that store all other changes of the ledger. Every row they touch is
 // locked, or belongs to an execution whose queue is locked, or the statement counts its changes.
 // The caller sends the pipeline.

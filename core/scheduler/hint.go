@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/policy"
@@ -124,10 +125,37 @@ const maxHoldings = 50_000
 // under its locks.
 type memory struct {
 	mu       sync.Mutex
-	holdings map[int64]holding // by execution, where the action alone does not determine the queue
-	crowds   map[int64]bool    // queues in which executions waited
-	closed   map[int64]bool    // queues with a limit or a pause, or held by another batch
-	blocked  bool              // a queue waits for a shared limit or a worker
+	holdings map[int64]holding   // by execution, where the action alone does not determine the queue
+	crowds   map[int64]bool      // queues in which executions waited
+	closed   map[int64]bool      // queues with a limit or a pause, or held by another batch
+	blocked  bool                // a queue waits for a shared limit or a worker
+	refused  map[int64]time.Time // queues whose executions could not be released without a read
+}
+
+// refusedFor is how long all executions of a queue are read after one could not be released without: others are
+// probably like it, such as tasks of workflows.
+const refusedFor = time.Second
+
+func (m *memory) refuse(queues map[int64]int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refused == nil || len(m.refused) > maxHoldings {
+		m.refused = make(map[int64]time.Time)
+	}
+	for id := range queues {
+		m.refused[id] = now
+	}
+}
+
+func (m *memory) refusedLately(queues map[int64]int, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range queues {
+		if at, ok := m.refused[id]; ok && now.Sub(at) < refusedFor {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *memory) holdingOf(execution int64) (holding, bool) {

@@ -207,6 +207,16 @@ type attempt struct {
 }
 
 func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
+	if !brief(ctx) {
+		result, done, err := s.releaseAtOnce(ctx, steps)
+		if err != nil {
+			return Result{}, err
+		}
+		if done {
+			s.metrics.observe(result, 1)
+			return result, nil
+		}
+	}
 	how := attempt{sparing: spare, hints: true, optimistic: !brief(ctx), carried: make(scopes)}
 	for try := 1; ; try++ {
 		result, err := s.once(ctx, how, steps)

@@ -37,17 +37,24 @@ func (q *Queries) ActionRefs(ctx context.Context, page int32) ([]string, error) 
 
 const ActionsByRef = `-- name: ActionsByRef :many
 
-SELECT a.id, a.ref, a.param_schema, md5(coalesce(a.param_schema::text, ''))::text AS digest FROM action a WHERE a.ref = ANY ($1::text[]) ORDER BY a.id
+SELECT a.id, a.ref, a.param_schema, a.default_execution_permission_set_refs AS permission_sets,
+       coalesce(a.artifact_retention_policy, 'versions')::text AS retention_policy, coalesce(a.artifact_retention_limit, 5)::int AS retention_limit,
+       (SELECT e.epoch FROM admission_epoch e)::bigint AS epoch
+FROM action a WHERE a.ref = ANY ($1::text[]) ORDER BY a.id
 `
 
 type ActionsByRefRow struct {
-	ID          int64
-	Ref         string
-	ParamSchema []byte
-	Digest      string
+	ID              int64
+	Ref             string
+	ParamSchema     []byte
+	PermissionSets  []string
+	RetentionPolicy string
+	RetentionLimit  int32
+	Epoch           int64
 }
 
 // Requests of users and programs.
+// epoch is the version of all actions that the rows belong to.
 func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByRefRow, error) {
 	rows, err := q.db.Query(ctx, ActionsByRef, refs)
 	if err != nil {
@@ -61,7 +68,10 @@ func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByR
 			&i.ID,
 			&i.Ref,
 			&i.ParamSchema,
-			&i.Digest,
+			&i.PermissionSets,
+			&i.RetentionPolicy,
+			&i.RetentionLimit,
+			&i.Epoch,
 		); err != nil {
 			return nil, err
 		}
@@ -92,73 +102,6 @@ func (q *Queries) EmittedEvent(ctx context.Context, id int64) (EmittedEventRow, 
 	return i, err
 }
 
-const InsertRequestedExecutions = `-- name: InsertRequestedExecutions :many
-INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
-                       artifact_retention_policy, artifact_retention_limit,
-                       worker_selector, worker_tolerations, worker_affinity)
-SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
-       (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
-       CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
-            THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
-            ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
-       o.v -> 'env_vars',
-       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
-                                               a.artifact_retention_policy, 'versions') END,
-       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
-       o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
-FROM (
-    SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS ref,
-           unnest($3::text[]) AS config, unnest($4::smallint[]) AS priority,
-           unnest($5::text[]) AS option, generate_subscripts($1::bigint[], 1) AS place
-) r
-CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
-LEFT JOIN action a ON a.id = r.action
-ORDER BY r.place -- a join alone gives the rows in any order
-RETURNING id, created
-`
-
-type InsertRequestedExecutionsParams struct {
-	Actions    []int64
-	Refs       []string
-	Configs    []string
-	Priorities []int16
-	Options    []string
-}
-
-type InsertRequestedExecutionsRow struct {
-	ID      int64
-	Created time.Time
-}
-
-// The rows get ascending ids in the order of the arrays. An empty config is stored as NULL, and so
-// is the normal priority, 0. An option is empty, or an object with the fields that a caller of the
-// HTTP API sets.
-func (q *Queries) InsertRequestedExecutions(ctx context.Context, arg InsertRequestedExecutionsParams) ([]InsertRequestedExecutionsRow, error) {
-	rows, err := q.db.Query(ctx, InsertRequestedExecutions,
-		arg.Actions,
-		arg.Refs,
-		arg.Configs,
-		arg.Priorities,
-		arg.Options,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []InsertRequestedExecutionsRow
-	for rows.Next() {
-		var i InsertRequestedExecutionsRow
-		if err := rows.Scan(&i.ID, &i.Created); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const OutboxRowExists = `-- name: OutboxRowExists :one
 SELECT EXISTS (SELECT 1 FROM outbox o WHERE o.id = $1)
 `
@@ -187,75 +130,64 @@ func (q *Queries) PruneRequestKeys(ctx context.Context, page int32) (int64, erro
 }
 
 const RequestExecutions = `-- name: RequestExecutions :many
-WITH asked AS MATERIALIZED (
-    SELECT unnest($2::bigint[]) AS action, unnest($3::text[]) AS ref, unnest($4::text[]) AS digest,
-           unnest($5::text[]) AS config, unnest($6::smallint[]) AS priority,
-           unnest($7::text[]) AS option, generate_subscripts($2::bigint[], 1) AS place
-), known AS MATERIALIZED (
-    SELECT a.id, a.ref, md5(coalesce(a.param_schema::text, '')) AS digest,
-           a.default_execution_permission_set_refs, a.artifact_retention_policy, a.artifact_retention_limit
-    FROM action a WHERE a.id = ANY ($2::bigint[])
-), made AS (
+WITH made AS (
     INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
                            artifact_retention_policy, artifact_retention_limit,
                            worker_selector, worker_tolerations, worker_affinity)
     SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
-           (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
-           CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
-                THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
-                ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
-           o.v -> 'env_vars',
-           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
-                                                   a.artifact_retention_policy, 'versions') END,
-           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
-           o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
-    FROM asked r
-    CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
-    JOIN known a ON a.id = r.action AND a.ref = r.ref AND a.digest = r.digest
-    WHERE NOT EXISTS (SELECT FROM asked n WHERE NOT EXISTS (
-        SELECT FROM known k WHERE k.id = n.action AND k.ref = n.ref AND k.digest = n.digest))
-    ORDER BY r.place -- a join alone gives the rows in any order
+           (SELECT i.id FROM identity i WHERE i.id = r.executor), nullif(r.parent, 0), r.permission_sets::text[],
+           nullif(r.env_vars, '')::jsonb, nullif(r.retention_policy, '')::artifact_retention_enum, nullif(r.retention_limit, 0),
+           nullif(r.selector, '')::jsonb, nullif(r.tolerations, '')::jsonb, nullif(r.affinity, '')::jsonb
+    FROM (SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS ref,
+                 unnest($3::text[]) AS config, unnest($4::smallint[]) AS priority,
+                 unnest($5::bigint[]) AS executor, unnest($6::bigint[]) AS parent,
+                 unnest($7::text[]) AS permission_sets, unnest($8::text[]) AS env_vars,
+                 unnest($9::text[]) AS retention_policy, unnest($10::int[]) AS retention_limit,
+                 unnest($11::text[]) AS selector, unnest($12::text[]) AS tolerations,
+                 unnest($13::text[]) AS affinity
+          LIMIT cardinality($1::bigint[])) r -- a limit, so that the planner keeps one plan for any number
+    WHERE (SELECT e.epoch FROM admission_epoch e) = $14::bigint
     RETURNING id, created
-), numbered AS (
-    SELECT m.id, m.created, row_number() OVER (ORDER BY m.id) AS place FROM made m
 ), gone AS (
-    DELETE FROM outbox x WHERE x.id = ANY ($8::bigint[])
+    DELETE FROM outbox x WHERE x.id = ANY ($15::bigint[])
 ), sent AS (
-    INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
-    SELECT $9::text[], array_agg($10::text), array_agg($11::text),
-           array_agg($12::text),
-           array_agg(convert_to(b.head || to_char(n.created AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || b.middle || n.id || b.tail, 'UTF8')
-                     ORDER BY n.place),
-           array_agg(''::text)
-    FROM numbered n
-    JOIN (SELECT unnest($13::text[]) AS head, unnest($14::text[]) AS middle, unnest($15::text[]) AS tail,
-                 generate_subscripts($13::text[], 1) AS place) b ON b.place = n.place
-    HAVING count(*) > 0
-    RETURNING id
+    INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, traces, bodies)
+    SELECT $16::text[], $17::text[], $18::text[], $19::text[],
+           $20::text[],
+           ARRAY(SELECT convert_to(($21::text[])[n.place] || to_char(n.created AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                                   || ($22::text[])[n.place] || n.id || ($23::text[])[n.place], 'UTF8')
+                 FROM (SELECT m.id, m.created, row_number() OVER () AS place FROM made m) n)
+    WHERE EXISTS (SELECT FROM made)
+    RETURNING id, coalesce(CASE WHEN $24::bool THEN pg_notify('attune_outbox', current_schema() || ' ' || id)::text END, '')::text AS told
 )
-SELECT n.id, n.created, s.id AS outbox_id,
-       coalesce(CASE WHEN $1::bool AND n.place = 1
-                     THEN pg_notify('attune_outbox', current_schema() || ' ' || s.id)::text END, '')::text AS told
-FROM numbered n CROSS JOIN sent s
-ORDER BY n.place
+SELECT m.id, m.created, s.id AS outbox_id, s.told FROM made m CROSS JOIN sent s
 `
 
 type RequestExecutionsParams struct {
-	Tell        bool
-	Actions     []int64
-	Refs        []string
-	Schemas     []string
-	Configs     []string
-	Priorities  []int16
-	Options     []string
-	Published   []int64
-	MessageIds  []string
-	Exchange    string
-	RoutingKey  string
-	MessageType string
-	Heads       []string
-	Middles     []string
-	Tails       []string
+	Actions           []int64
+	Refs              []string
+	Configs           []string
+	Priorities        []int16
+	Executors         []int64
+	Parents           []int64
+	PermissionSets    []string
+	EnvVars           []string
+	RetentionPolicies []string
+	RetentionLimits   []int32
+	Selectors         []string
+	Tolerations       []string
+	Affinities        []string
+	Epoch             int64
+	Published         []int64
+	MessageIds        []string
+	Exchanges         []string
+	RoutingKeys       []string
+	MessageTypes      []string
+	Traces            []string
+	Heads             []string
+	Middles           []string
+	Tails             []string
+	Tell              bool
 }
 
 type RequestExecutionsRow struct {
@@ -266,26 +198,36 @@ type RequestExecutionsRow struct {
 }
 
 // Inserts executions and the outbox row with their requests in one statement, if the actions are
-// unchanged since the caller read them. Otherwise it inserts and returns nothing. The body of a
-// message is its parts with the row's time and its id between them. The rows get ascending ids in
-// the order of the arrays. With tell, the engines are notified of the outbox row.
+// unchanged since the caller read them. Otherwise it inserts and returns nothing. Empty texts and
+// zeros are stored as NULL. The body of a message is its parts with the row's time and its id
+// between them. The rows get ascending ids in the order of the arrays. With tell, the engines are
+// notified of the outbox row. published are rows that the caller's relay has published.
 func (q *Queries) RequestExecutions(ctx context.Context, arg RequestExecutionsParams) ([]RequestExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, RequestExecutions,
-		arg.Tell,
 		arg.Actions,
 		arg.Refs,
-		arg.Schemas,
 		arg.Configs,
 		arg.Priorities,
-		arg.Options,
+		arg.Executors,
+		arg.Parents,
+		arg.PermissionSets,
+		arg.EnvVars,
+		arg.RetentionPolicies,
+		arg.RetentionLimits,
+		arg.Selectors,
+		arg.Tolerations,
+		arg.Affinities,
+		arg.Epoch,
 		arg.Published,
 		arg.MessageIds,
-		arg.Exchange,
-		arg.RoutingKey,
-		arg.MessageType,
+		arg.Exchanges,
+		arg.RoutingKeys,
+		arg.MessageTypes,
+		arg.Traces,
 		arg.Heads,
 		arg.Middles,
 		arg.Tails,
+		arg.Tell,
 	)
 	if err != nil {
 		return nil, err

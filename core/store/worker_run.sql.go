@@ -110,48 +110,19 @@ func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (Enrol
 }
 
 const FinishExecutions = `-- name: FinishExecutions :many
-WITH locked AS (
-    SELECT e.id, e.status AS previous, w.status, w.result
-    FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt,
-               unnest($3::text[]) AS status, unnest($4::text[]) AS result
-    ) w
-    JOIN execution e ON e.id = ANY (ARRAY[w.id])
-    WHERE e.worker = $5 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
-    ORDER BY e.id
-    FOR NO KEY UPDATE OF e
-), secrets AS (
-    INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value)
-    SELECT 'execution_result', l.id, s.json_path, s.source_kind, s.source_ref, s.encrypted_value::jsonb
-    FROM (
-        SELECT unnest($6::bigint[]) AS id, unnest($7::text[]) AS json_path,
-               unnest($8::text[]) AS source_kind, unnest($9::text[]) AS source_ref,
-               unnest($10::text[]) AS encrypted_value
-    ) s
-    JOIN locked l ON l.id = s.id
-    ORDER BY l.id, s.json_path
-    ON CONFLICT (entity_type, entity_id, json_path) DO UPDATE
-    SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
-        encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
-)
-UPDATE execution e SET status = l.status::execution_status_enum,
-    result = CASE WHEN l.status = 'cancelled' THEN attune_cancel_words(e.id) || l.result::jsonb ELSE l.result::jsonb END
-FROM locked l
-WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
-RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous, CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
+UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
+FROM (SELECT unnest($2::bigint[]) AS id, unnest($3::integer[]) AS attempt,
+             unnest($4::text[]) AS status, unnest($5::text[]) AS result) w
+WHERE e.id = ANY (ARRAY[w.id]) AND e.worker = $1 AND e.attempt = w.attempt AND e.status = 'running'
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, 'running'::execution_status_enum AS previous, NULL::jsonb AS words
 `
 
 type FinishExecutionsParams struct {
-	Ids          []int64
-	Attempts     []int32
-	Statuses     []string
-	Results      []string
-	Worker       *int64
-	SecretOf     []int64
-	SecretPaths  []string
-	SecretKinds  []string
-	SecretRefs   []string
-	SecretValues []string
+	Worker   *int64
+	Ids      []int64
+	Attempts []int32
+	Statuses []string
+	Results  []string
 }
 
 type FinishExecutionsRow struct {
@@ -164,22 +135,16 @@ type FinishExecutionsRow struct {
 	Words      []byte
 }
 
-// Ends executions that this worker still runs in this attempt, and returns no others. Encrypted
-// secrets of results are stored apart; row i of their arrays is one, and secrets of other
-// executions are not stored. The result of a cancelled execution includes the author and the
-// reason, and is returned.
+// Ends executions that this worker still runs in this attempt, and returns no others. The ids
+// ascend. Those with secrets in their results, and those that are being cancelled or were, are for
+// SettleEnds.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
+		arg.Worker,
 		arg.Ids,
 		arg.Attempts,
 		arg.Statuses,
 		arg.Results,
-		arg.Worker,
-		arg.SecretOf,
-		arg.SecretPaths,
-		arg.SecretKinds,
-		arg.SecretRefs,
-		arg.SecretValues,
 	)
 	if err != nil {
 		return nil, err
@@ -428,6 +393,76 @@ func (q *Queries) ReadRunStates(ctx context.Context, ids []int64) ([]ReadRunStat
 	return items, nil
 }
 
+const ReadRunnableActions = `-- name: ReadRunnableActions :many
+SELECT i.id AS action_id, a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
+       a.parameter_delivery, a.parameter_format, a.output_format,
+       coalesce(CASE WHEN a.timeout_seconds IS NOT NULL AND attune_honours($1::text) THEN a.timeout_seconds END, 0)::int
+           AS timeout_seconds,
+       a.runtime_version_constraint, r.name AS runtime, r.execution_config,
+       (SELECT jsonb_agg(jsonb_build_object(
+                   'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
+        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions,
+       (SELECT e.epoch FROM admission_epoch e)::bigint AS read_epoch
+FROM (SELECT unnest($2::bigint[])::bigint AS id) i
+LEFT JOIN action a ON a.id = i.id
+LEFT JOIN runtime r ON r.id = a.runtime
+`
+
+type ReadRunnableActionsRow struct {
+	ActionID                 int64
+	Entrypoint               *string
+	IsAdhoc                  bool
+	PackRef                  *string
+	ParamSchema              []byte
+	OutSchema                []byte
+	ParameterDelivery        *string
+	ParameterFormat          *string
+	OutputFormat             *string
+	TimeoutSeconds           int32
+	RuntimeVersionConstraint *string
+	Runtime                  *string
+	ExecutionConfig          []byte
+	RuntimeVersions          []byte
+	ReadEpoch                int64
+}
+
+// What a worker needs of actions to run their executions, and the version of the actions.
+func (q *Queries) ReadRunnableActions(ctx context.Context, actionTimeouts string, ids []int64) ([]ReadRunnableActionsRow, error) {
+	rows, err := q.db.Query(ctx, ReadRunnableActions, actionTimeouts, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadRunnableActionsRow
+	for rows.Next() {
+		var i ReadRunnableActionsRow
+		if err := rows.Scan(
+			&i.ActionID,
+			&i.Entrypoint,
+			&i.IsAdhoc,
+			&i.PackRef,
+			&i.ParamSchema,
+			&i.OutSchema,
+			&i.ParameterDelivery,
+			&i.ParameterFormat,
+			&i.OutputFormat,
+			&i.TimeoutSeconds,
+			&i.RuntimeVersionConstraint,
+			&i.Runtime,
+			&i.ExecutionConfig,
+			&i.RuntimeVersions,
+			&i.ReadEpoch,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReturnExecution = `-- name: ReturnExecution :many
 WITH returned AS (
     UPDATE execution e SET
@@ -524,6 +559,104 @@ func (q *Queries) RuntimeVersions(ctx context.Context) ([]RuntimeVersionsRow, er
 	return items, nil
 }
 
+const SettleEnds = `-- name: SettleEnds :many
+WITH locked AS (
+    SELECT e.id, e.status AS previous, w.status, w.result
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt,
+               unnest($3::text[]) AS status, unnest($4::text[]) AS result
+    ) w
+    JOIN execution e ON e.id = ANY (ARRAY[w.id])
+    WHERE e.worker = $5 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+    ORDER BY e.id
+    FOR NO KEY UPDATE OF e
+), secrets AS (
+    INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value)
+    SELECT 'execution_result', l.id, s.json_path, s.source_kind, s.source_ref, s.encrypted_value::jsonb
+    FROM (
+        SELECT unnest($6::bigint[]) AS id, unnest($7::text[]) AS json_path,
+               unnest($8::text[]) AS source_kind, unnest($9::text[]) AS source_ref,
+               unnest($10::text[]) AS encrypted_value
+    ) s
+    JOIN locked l ON l.id = s.id
+    ORDER BY l.id, s.json_path
+    ON CONFLICT (entity_type, entity_id, json_path) DO UPDATE
+    SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
+        encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
+)
+UPDATE execution e SET status = l.status::execution_status_enum,
+    result = CASE WHEN l.status = 'cancelled' THEN attune_cancel_words(e.id) || l.result::jsonb ELSE l.result::jsonb END
+FROM locked l
+WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous, CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
+`
+
+type SettleEndsParams struct {
+	Ids          []int64
+	Attempts     []int32
+	Statuses     []string
+	Results      []string
+	Worker       *int64
+	SecretOf     []int64
+	SecretPaths  []string
+	SecretKinds  []string
+	SecretRefs   []string
+	SecretValues []string
+}
+
+type SettleEndsRow struct {
+	ID         int64
+	Action     *int64
+	ActionRef  string
+	Status     lifecycle.Status
+	FinishedAt *time.Time
+	Previous   lifecycle.Status
+	Words      []byte
+}
+
+// Like FinishExecutions, for any end of an execution that may be about to be cancelled. Encrypted
+// secrets of results are stored apart; row i of their arrays is one, and secrets of other
+// executions are not stored. The result of a cancelled execution includes the author and the
+// reason, and is returned.
+func (q *Queries) SettleEnds(ctx context.Context, arg SettleEndsParams) ([]SettleEndsRow, error) {
+	rows, err := q.db.Query(ctx, SettleEnds,
+		arg.Ids,
+		arg.Attempts,
+		arg.Statuses,
+		arg.Results,
+		arg.Worker,
+		arg.SecretOf,
+		arg.SecretPaths,
+		arg.SecretKinds,
+		arg.SecretRefs,
+		arg.SecretValues,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SettleEndsRow
+	for rows.Next() {
+		var i SettleEndsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Action,
+			&i.ActionRef,
+			&i.Status,
+			&i.FinishedAt,
+			&i.Previous,
+			&i.Words,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SettleOrphans = `-- name: SettleOrphans :many
 WITH orphan AS (
     SELECT e.id FROM execution e
@@ -595,57 +728,42 @@ func (q *Queries) SettleOrphans(ctx context.Context, arg SettleOrphansParams) ([
 	return items, nil
 }
 
-const StartExecutions = `-- name: StartExecutions :many
-WITH wanted AS (
-    SELECT unnest($2::bigint[]) AS id, unnest($3::integer[]) AS attempt
-), locked AS (
-    SELECT e.id, e.status, e.started_at, e.finished_at, e.result FROM execution e JOIN wanted w ON w.id = e.id
-    WHERE e.worker = $4 AND (w.attempt = 0 OR e.attempt = w.attempt)
-      AND EXISTS (SELECT FROM worker me WHERE me.id = $4 AND me.incarnation = $5::uuid)
+const SettleStarts = `-- name: SettleStarts :many
+WITH locked AS (
+    SELECT e.id, e.status, e.started_at, e.finished_at, e.result
+    FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt) w
+    JOIN execution e ON e.id = ANY (ARRAY[w.id])
+    WHERE e.worker = $3 AND (w.attempt = 0 OR e.attempt = w.attempt)
+      AND EXISTS (SELECT FROM worker me WHERE me.id = $3 AND me.incarnation = $4::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 ), moved AS (
     UPDATE execution e SET
         status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
-        started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
-        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $6::jsonb ELSE e.result END
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $5::jsonb ELSE e.result END
     FROM locked l
-    WHERE e.id = l.id AND e.worker = $4
-      AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
-           OR (e.status IN ('running', 'canceling') AND $7::boolean))
-    RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-              e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
-), ended AS (
-    -- Cancelled outright while its dispatch was under way. Not every program that cancels
-    -- announces that end; it is announced as the row says.
-    SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, l.finished_at, l.result, e.parent, e.permission_set_refs
-    FROM execution e JOIN locked l ON l.id = e.id
-    WHERE l.status = 'cancelled' AND l.started_at IS NULL
+    WHERE e.id = l.id AND e.worker = $3
+      AND (e.status = 'canceling' AND e.started_at IS NULL OR e.status IN ('running', 'canceling') AND $6::boolean)
+    RETURNING e.id, e.status, e.finished_at, e.result
 ), taken AS (
-    SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result, parent, permission_set_refs FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result, parent, permission_set_refs FROM ended
+    SELECT id, status, finished_at, result FROM moved
+    UNION ALL
+    -- Cancelled outright while its dispatch was under way. Not every program that cancels announces
+    -- that end; it is announced as the row says.
+    SELECT l.id, l.status, l.finished_at, l.result FROM locked l WHERE l.status = 'cancelled' AND l.started_at IS NULL
 )
-SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
-       t.permission_set_refs,
-       coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
-       a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
-       a.parameter_delivery, a.parameter_format, a.output_format,
-       coalesce(CASE WHEN a.timeout_seconds IS NOT NULL AND attune_honours($1::text) THEN a.timeout_seconds END, 0)::int
-           AS timeout_seconds,
-       a.runtime_version_constraint, r.name AS runtime, r.execution_config,
-       (SELECT jsonb_agg(jsonb_build_object(
-                   'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
-        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions, f.rule_ref, f.trigger_ref,
-       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
+SELECT t.id, e.attempt, t.status, e.action, e.action_ref, e.config, e.executor, e.workflow_task, t.finished_at, e.permission_set_refs,
+       coalesce((SELECT p.action_ref FROM execution p WHERE e.workflow_task IS NOT NULL AND p.id = e.parent), '')::text AS parent_ref,
+       coalesce(f.rule_ref, '')::text AS rule_ref, coalesce(f.trigger_ref, '')::text AS trigger_ref,
+       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS words,
+       (SELECT a.epoch FROM admission_epoch a)::bigint AS epoch
 FROM taken t
-LEFT JOIN action a ON a.id = t.action
-LEFT JOIN runtime r ON r.id = a.runtime
-LEFT JOIN enforcement f ON f.id = t.enforcement
+JOIN execution e ON e.id = t.id
+LEFT JOIN enforcement f ON f.id = e.enforcement
 ORDER BY t.id
 `
 
-type StartExecutionsParams struct {
-	ActionTimeouts  string
+type SettleStartsParams struct {
 	Ids             []int64
 	Attempts        []int32
 	Worker          *int64
@@ -654,49 +772,116 @@ type StartExecutionsParams struct {
 	Again           bool
 }
 
-type StartExecutionsRow struct {
-	ID                       int64
-	Attempt                  int32
-	Status                   lifecycle.Status
-	Action                   *int64
-	ActionRef                string
-	Config                   []byte
-	Executor                 *int64
-	WorkflowTask             []byte
-	FinishedAt               *time.Time
-	PermissionSetRefs        []string
-	ParentRef                string
-	Entrypoint               *string
-	IsAdhoc                  bool
-	PackRef                  *string
-	ParamSchema              []byte
-	OutSchema                []byte
-	ParameterDelivery        *string
-	ParameterFormat          *string
-	OutputFormat             *string
-	TimeoutSeconds           int32
-	RuntimeVersionConstraint *string
-	Runtime                  *string
-	ExecutionConfig          []byte
-	RuntimeVersions          []byte
-	RuleRef                  *string
-	TriggerRef               *string
-	Result                   []byte
+type SettleStartsRow struct {
+	ID                int64
+	Attempt           int32
+	Status            lifecycle.Status
+	Action            *int64
+	ActionRef         string
+	Config            []byte
+	Executor          *int64
+	WorkflowTask      []byte
+	FinishedAt        *time.Time
+	PermissionSetRefs []string
+	ParentRef         string
+	RuleRef           string
+	TriggerRef        string
+	Words             []byte
+	Epoch             int64
 }
 
-// Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
-// without an attempt), and ends executions that were cancelled before. It returns no others
-// (invariant S2). With again, it also returns running rows: only for a retry after this
-// process lost the answer to the same statement.
-func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams) ([]StartExecutionsRow, error) {
-	rows, err := q.db.Query(ctx, StartExecutions,
-		arg.ActionTimeouts,
+// Ends executions that StartExecutions did not start because they were cancelled before, and returns
+// them. words is the result of one. With again, it also returns running rows: only for a retry after
+// this process lost the answer to StartExecutions.
+func (q *Queries) SettleStarts(ctx context.Context, arg SettleStartsParams) ([]SettleStartsRow, error) {
+	rows, err := q.db.Query(ctx, SettleStarts,
 		arg.Ids,
 		arg.Attempts,
 		arg.Worker,
 		arg.Incarnation,
 		arg.CancelledResult,
 		arg.Again,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SettleStartsRow
+	for rows.Next() {
+		var i SettleStartsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Attempt,
+			&i.Status,
+			&i.Action,
+			&i.ActionRef,
+			&i.Config,
+			&i.Executor,
+			&i.WorkflowTask,
+			&i.FinishedAt,
+			&i.PermissionSetRefs,
+			&i.ParentRef,
+			&i.RuleRef,
+			&i.TriggerRef,
+			&i.Words,
+			&i.Epoch,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StartExecutions = `-- name: StartExecutions :many
+UPDATE execution e SET status = 'running', started_at = now()
+FROM (SELECT unnest($3::bigint[]) AS id, unnest($4::integer[]) AS attempt) w
+WHERE e.id = ANY (ARRAY[w.id]) AND e.worker = $1 AND (w.attempt = 0 OR e.attempt = w.attempt) AND e.status = 'scheduled'
+  AND EXISTS (SELECT FROM worker me WHERE me.id = $1 AND me.incarnation = $2::uuid)
+RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.executor, e.workflow_task, e.finished_at, e.permission_set_refs,
+    coalesce((SELECT p.action_ref FROM execution p WHERE e.workflow_task IS NOT NULL AND p.id = e.parent), '')::text AS parent_ref,
+    coalesce((SELECT f.rule_ref FROM enforcement f WHERE f.id = e.enforcement), '')::text AS rule_ref,
+    coalesce((SELECT f.trigger_ref FROM enforcement f WHERE f.id = e.enforcement), '')::text AS trigger_ref,
+    NULL::jsonb AS words, (SELECT a.epoch FROM admission_epoch a)::bigint AS epoch
+`
+
+type StartExecutionsParams struct {
+	Worker      *int64
+	Incarnation uuid.UUID
+	Ids         []int64
+	Attempts    []int32
+}
+
+type StartExecutionsRow struct {
+	ID                int64
+	Attempt           int32
+	Status            lifecycle.Status
+	Action            *int64
+	ActionRef         string
+	Config            []byte
+	Executor          *int64
+	WorkflowTask      []byte
+	FinishedAt        *time.Time
+	PermissionSetRefs []string
+	ParentRef         string
+	RuleRef           string
+	TriggerRef        string
+	Words             []byte
+	Epoch             int64
+}
+
+// Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
+// without an attempt). It returns no others (invariant S2). The ids ascend. epoch is the version of
+// the actions.
+func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams) ([]StartExecutionsRow, error) {
+	rows, err := q.db.Query(ctx, StartExecutions,
+		arg.Worker,
+		arg.Incarnation,
+		arg.Ids,
+		arg.Attempts,
 	)
 	if err != nil {
 		return nil, err
@@ -717,22 +902,10 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.FinishedAt,
 			&i.PermissionSetRefs,
 			&i.ParentRef,
-			&i.Entrypoint,
-			&i.IsAdhoc,
-			&i.PackRef,
-			&i.ParamSchema,
-			&i.OutSchema,
-			&i.ParameterDelivery,
-			&i.ParameterFormat,
-			&i.OutputFormat,
-			&i.TimeoutSeconds,
-			&i.RuntimeVersionConstraint,
-			&i.Runtime,
-			&i.ExecutionConfig,
-			&i.RuntimeVersions,
 			&i.RuleRef,
 			&i.TriggerRef,
-			&i.Result,
+			&i.Words,
+			&i.Epoch,
 		); err != nil {
 			return nil, err
 		}

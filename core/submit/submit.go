@@ -2,7 +2,6 @@ package submit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/jsonvalue"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
@@ -75,27 +73,18 @@ type Request struct {
 // artifact retention without a setting keeps five versions.
 type Options struct {
 	// Executor is the identity that the execution runs as. A missing identity counts as none.
-	Executor *int64 `json:"executor,omitempty"`
+	Executor *int64
 	// Parent is the execution that requests it.
-	Parent *int64 `json:"parent,omitempty"`
+	Parent *int64
 	// PermissionSetRefs are the permissions of its token; nil means the action's.
-	PermissionSetRefs []string `json:"permission_set_refs,omitzero"`
+	PermissionSetRefs []string
 	// EnvVars is kept with the execution.
-	EnvVars map[string]json.RawMessage `json:"env_vars,omitempty"`
+	EnvVars map[string]json.RawMessage
 
-	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
-	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
+	ArtifactRetentionPolicy string
+	ArtifactRetentionLimit  int
 
 	placement.Own
-}
-
-// text encodes the options for the statement: an object, empty without options.
-func (o *Options) text() (string, error) {
-	if o == nil {
-		return "", nil
-	}
-	text, err := json.Marshal(o)
-	return string(text), err
 }
 
 // Requested is a stored request.
@@ -194,25 +183,74 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrPriority)
 		}
 	}
-	var done []Requested
-	keyed := slices.ContainsFunc(requests, func(one Request) bool { return one.Key != nil })
-	if !keyed && !tracing.From(ctx).Valid() {
-		if done, err = s.requestKnown(ctx, requests, configs); err != nil || done != nil {
+	if actions, ok := s.known.of(requests); ok {
+		done, err := s.request(ctx, requests, slices.Clone(configs), actions)
+		var invalid *InvalidParamsError
+		if !errors.Is(err, errStale) && !errors.As(err, &invalid) && !errors.Is(err, ErrSealed) {
 			return done, err
 		}
 	}
-	actions, err := s.actions(ctx, requests)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		actions, err := s.actions(ctx, requests)
+		if err != nil {
+			return nil, err
+		}
+		s.known.add(actions)
+		done, err := s.request(ctx, requests, slices.Clone(configs), actions)
+		if try == maxStale || !errors.Is(err, errStale) {
+			return done, err
+		}
 	}
-	s.known.add(actions)
+}
+
+// maxStale bounds how often a request reads the actions again because they changed.
+const maxStale = 10
+
+// errStale reports that actions have changed since they were read.
+var errStale = errors.New("the actions change faster than they can be read")
+
+// request checks the requests against actions and stores them, in one round trip if they have neither
+// secrets, keys nor a trace. It fails with errStale if an action has changed since it was read.
+func (s *Submitter) request(ctx context.Context, requests []Request, configs []string,
+	actions map[string]Action,
+) (done []Requested, err error) {
 	secrets, err := s.examine(requests, configs, actions)
 	if err != nil {
 		return nil, err
 	}
+	var parts []*part
+	for first := 0; first < len(requests); first += messagesPerRow {
+		last := min(first+messagesPerRow, len(requests))
+		one, err := newPart(requests[first:last], configs[first:last], actions)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, one)
+	}
+	keyed := slices.ContainsFunc(requests, func(one Request) bool { return one.Key != nil })
+	single := len(parts) == 1 && len(secrets) == 0 && !keyed && !tracing.From(ctx).Valid()
+	stale := false
 	err = s.store.Tx(ctx, "request executions", func(ctx context.Context, tx *store.Tx) error {
-		if done, err = s.insert(ctx, tx, requests, configs, actions); err != nil {
-			return err
+		done, stale = nil, false
+		p := tx.Pipeline()
+		for _, one := range parts {
+			one.insert(tx, p, s.relay)
+		}
+		send := p.Send
+		if single {
+			send = p.Commit
+		}
+		if err := send(ctx); err != nil {
+			return fmt.Errorf("insert %d executions: %w", len(requests), err)
+		}
+		for _, one := range parts {
+			done = append(done, one.done()...)
+		}
+		switch stale = len(done) < len(requests); {
+		case single:
+			return nil
+		case stale:
+			return errStale
 		}
 		if err := insertSecrets(ctx, tx, secrets, done); err != nil {
 			return err
@@ -229,6 +267,14 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	if err != nil {
 		return nil, err
 	}
+	if stale {
+		return nil, errStale
+	}
+	if s.relay != nil {
+		for _, one := range parts {
+			s.relay.Published(one.row(), one.messages)
+		}
+	}
 	return done, nil
 }
 
@@ -244,13 +290,16 @@ func recordTrace(ctx context.Context, tx *store.Tx, kind tracing.Kind, ids []int
 	return nil
 }
 
-// Action is the part of an action that a caller needs before a request.
+// Action is what a request needs to know of an action.
 type Action struct {
 	ID          int64
 	Ref         string
 	ParamSchema []byte
 
-	digest string // of ParamSchema, as the database computes it
+	permissionSets  []string // the defaults of an execution
+	retentionPolicy string
+	retentionLimit  int32
+	epoch           int64 // the version of all actions when it was read
 }
 
 // Action looks up an action.
@@ -276,7 +325,10 @@ func (s *Submitter) actions(ctx context.Context, requests []Request) (map[string
 	}
 	actions := make(map[string]Action, len(rows))
 	for _, row := range rows {
-		actions[row.Ref] = Action{ID: row.ID, Ref: row.Ref, ParamSchema: row.ParamSchema, digest: row.Digest}
+		actions[row.Ref] = Action{
+			ID: row.ID, Ref: row.Ref, ParamSchema: row.ParamSchema, epoch: row.Epoch,
+			permissionSets: row.PermissionSets, retentionPolicy: row.RetentionPolicy, retentionLimit: row.RetentionLimit,
+		}
 	}
 	for _, ref := range refs {
 		if _, ok := actions[ref]; !ok {
@@ -304,31 +356,6 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 	return &UnknownActionError{Ref: ref, Nearest: near}
 }
 
-// insert writes rows and messages, which are published after the commit.
-func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string,
-	actions map[string]Action,
-) ([]Requested, error) {
-	params, err := rowsOf(requests, configs, actions)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.InsertRequestedExecutions(ctx, params)
-	if err != nil {
-		return nil, fmt.Errorf("insert %d executions: %w", len(requests), err)
-	}
-	slices.SortFunc(rows, func(a, b store.InsertRequestedExecutionsRow) int { return cmp.Compare(a.ID, b.ID) })
-	done := make([]Requested, len(rows))
-	messages := make([]outbox.Message, len(rows))
-	for i, row := range rows {
-		done[i] = Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created}
-		messages[i], err = requestedMessage(row, params.Actions[i], requests[i], configs[i])
-		if err != nil {
-			return nil, err
-		}
-	}
-	return done, s.appendMessages(ctx, tx, messages, func(i int, row int64) { done[i].OutboxID = row })
-}
-
 // appendMessages appends messages to the outbox in parts. set receives the outbox row of each message.
 func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message,
 	set func(int, int64),
@@ -345,19 +372,6 @@ func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages [
 		}
 	}
 	return nil
-}
-
-func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request,
-	config string,
-) (outbox.Message, error) {
-	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: request.ActionRef}
-	if request.Options != nil {
-		payload.ParentID = request.Options.Parent
-	}
-	if config != "" {
-		payload.Config = jsonvalue.Copy(json.RawMessage(config), maxConfigInMessage)
-	}
-	return outbox.Encode(message.TypeExecutionRequested, payload, row.Created, source)
 }
 
 // configsOf returns the parameters in compact form, empty for none.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/secret"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker/process"
 )
 
@@ -59,13 +58,13 @@ func (c Config) baseEnv() []string {
 
 // environment is the environment of the process of an execution, without the delivery of its
 // parameters.
-func (r *runner) environment(row store.StartExecutionsRow, params json.RawMessage, limit time.Duration) []string {
+func (r *runner) environment(row started, params json.RawMessage, limit time.Duration) []string {
 	env := append(slices.Clip(r.env),
 		"ATTUNE_EXEC_ID="+strconv.FormatInt(row.ID, 10),
 		variable("ATTUNE_ACTION", row.ActionRef),
 		variable("ATTUNE_PACK_REF", text(row.PackRef)))
-	if row.RuleRef != nil {
-		env = append(env, variable("ATTUNE_RULE", *row.RuleRef), variable("ATTUNE_TRIGGER", text(row.TriggerRef)))
+	if row.RuleRef != "" {
+		env = append(env, variable("ATTUNE_RULE", row.RuleRef), variable("ATTUNE_TRIGGER", row.TriggerRef))
 	}
 	if token := r.token(row, limit); token != "" {
 		env = append(env, "ATTUNE_API_TOKEN="+token)
@@ -98,7 +97,7 @@ func contextVariables(params json.RawMessage) []string {
 }
 
 // token is the API token of the execution; empty if it has none.
-func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string {
+func (r *runner) token(row started, limit time.Duration) string {
 	if len(row.PermissionSetRefs) == 0 || r.cfg.Tokens == nil {
 		return ""
 	}

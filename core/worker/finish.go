@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,7 +96,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 
 // Try writes ends.
 func (f *finisher) Try(ctx context.Context, e *ends) error {
-	err := f.once(ctx, e.list, e.uncertain)
+	err := f.once(ctx, e)
 	if err == nil {
 		f.forget(e.list)
 	}
@@ -137,8 +139,42 @@ func (f *finisher) forget(batch []ending) {
 	}
 }
 
+// end ends executions that still run. Most ends are one plain statement; another one is for those with
+// secrets in their results and those that are about to be cancelled. With an error, rows are the ends that
+// are written nevertheless.
+func (f *finisher) end(ctx context.Context, batch []ending) (rows []store.SettleEndsRow, err error) {
+	batch = slices.SortedFunc(slices.Values(batch), func(a, b ending) int { return cmp.Compare(a.job.id, b.job.id) })
+	params := store.FinishExecutionsParams{Worker: &f.worker}
+	for _, e := range batch {
+		if e.status != lifecycle.StatusCancelled && len(e.secrets) == 0 {
+			params.Ids, params.Attempts = append(params.Ids, e.job.id), append(params.Attempts, e.job.attempt)
+			params.Statuses, params.Results = append(params.Statuses, string(e.status)), append(params.Results, e.result)
+		}
+	}
+	if len(params.Ids) > 0 {
+		finished, err := f.store.FinishExecutions(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range finished {
+			rows = append(rows, store.SettleEndsRow(row))
+		}
+	}
+	left := store.SettleEndsParams{Worker: &f.worker}
+	for _, e := range batch {
+		if !slices.ContainsFunc(rows, func(row store.SettleEndsRow) bool { return row.ID == e.job.id }) {
+			addEnding(&left, e)
+		}
+	}
+	if len(left.Ids) == 0 {
+		return rows, nil
+	}
+	settled, err := f.store.SettleEnds(ctx, left)
+	return append(rows, settled...), err
+}
+
 // addEnding adds an end with the secrets of its result.
-func addEnding(params *store.FinishExecutionsParams, e ending) {
+func addEnding(params *store.SettleEndsParams, e ending) {
 	params.Ids = append(params.Ids, e.job.id)
 	params.Attempts = append(params.Attempts, e.job.attempt)
 	params.Statuses = append(params.Statuses, string(e.status))
@@ -152,19 +188,18 @@ func addEnding(params *store.FinishExecutionsParams, e ending) {
 	}
 }
 
-// once runs the statement and announces the ends that it wrote.
-func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) error {
+// once writes the ends and announces the ones that it wrote.
+func (f *finisher) once(ctx context.Context, e *ends) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	params := store.FinishExecutionsParams{Worker: &f.worker}
-	open := make(map[int64]ending, len(batch))
-	for _, e := range batch {
-		addEnding(&params, e)
-		open[e.job.id] = e
+	open := make(map[int64]ending, len(e.list))
+	for _, one := range e.list {
+		open[one.job.id] = one
 	}
-	rows, err := f.store.FinishExecutions(ctx, params)
+	rows, err := f.end(ctx, e.list)
 	if err != nil {
-		return fmt.Errorf("finish %d executions: %w", len(batch), err)
+		e.uncertain = e.uncertain || len(rows) > 0
+		return fmt.Errorf("finish %d executions: %w", len(e.list), err)
 	}
 	crashpoint.Reach("worker:ended")
 	ended := make([]announcement, 0, len(rows))
@@ -177,7 +212,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 		f.vitals.end(row.Status, row.ActionRef, open[row.ID].took)
 		delete(open, row.ID)
 	}
-	if len(open) > 0 && uncertain {
+	if len(open) > 0 && e.uncertain {
 		again, err := f.wonBefore(ctx, open)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/worker/output"
 	"github.com/attune-go/attune/core/worker/process"
@@ -75,11 +74,11 @@ func TestParametersArriveUnderEachSeparation(t *testing.T) {
 				file := filepath.Join(pack, "run.sh")
 				require.NoError(t, os.WriteFile(file, []byte(form.script), 0o644)) //nolint:gosec // as above
 				entrypoint, ref := "run.sh", under+name
-				row := store.StartExecutionsRow{
-					ActionRef: "p.a", Entrypoint: &entrypoint, PackRef: &ref, Runtime: &form.runtime,
+				row := started{execution{ActionRef: "p.a"}, action{
+					Entrypoint: &entrypoint, PackRef: &ref, Runtime: &form.runtime,
 					ParameterDelivery: &form.delivery, ParameterFormat: &form.format,
 					ParamSchema: []byte(`{"name": {}}`),
-				}
+				}}
 				if form.delivery == "" {
 					entrypoint, row.IsAdhoc = form.script, true
 				}
@@ -213,7 +212,7 @@ func TestFilesAreLocatedInTheirPack(t *testing.T) {
 		"../evil": {"run.sh": "lies outside its pack"},
 	} {
 		for entrypoint, want := range entries {
-			path, err := r.locate(store.StartExecutionsRow{Entrypoint: &entrypoint, PackRef: &pack})
+			path, err := r.locate(started{action: action{Entrypoint: &entrypoint, PackRef: &pack}})
 			if want == "" {
 				require.NoError(t, err)
 				require.Equal(t, filepath.Join(dir, "packs/mine/actions/run.sh"), path)

@@ -34,9 +34,8 @@ type intake struct {
 	announcer *announcer
 	life      context.Context // of the executions: outlives the intake
 	// unable is told why this worker could not start a process.
-	unable func(ctx context.Context, cause error)
-	// actionTimeouts is Config.ActionTimeouts.
-	actionTimeouts string
+	unable  func(ctx context.Context, cause error)
+	starter *starter
 
 	settling sync.WaitGroup // of batches whose actions have not all begun
 }
@@ -187,19 +186,11 @@ func (in *intake) start(ctx context.Context, jobs []*job) bool {
 	}
 }
 
-func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.StartExecutionsRow, error) {
+func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]started, error) {
 	// Stop does not interrupt the statement: its answer decides whether an execution runs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
-	params := store.StartExecutionsParams{
-		Worker: &in.member.id, Incarnation: in.member.incarnation, CancelledResult: beforeStart, Again: again,
-		ActionTimeouts: in.actionTimeouts,
-	}
-	for _, j := range jobs {
-		params.Ids = append(params.Ids, j.id)
-		params.Attempts = append(params.Attempts, j.attempt)
-	}
-	rows, err := in.member.store.StartExecutions(ctx, params)
+	rows, err := in.starter.start(ctx, jobs, again)
 	if err != nil {
 		return nil, fmt.Errorf("start %d executions: %w", len(jobs), err)
 	}
@@ -208,8 +199,8 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 
 // launch runs the executions whose start succeeded, announces the ones that were cancelled before,
 // and forgets the rest. These return to the queue if another process has the name: it may start them.
-func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExecutionsRow) {
-	won := make(map[int64]store.StartExecutionsRow, len(rows))
+func (in *intake) launch(ctx context.Context, jobs []*job, rows []started) {
+	won := make(map[int64]started, len(rows))
 	for _, row := range rows {
 		won[row.ID] = row
 	}
@@ -230,7 +221,7 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 			delete(won, j.id)
 			cancelled = append(cancelled, announcement{
 				execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-				previous: lifecycle.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
+				previous: lifecycle.StatusCanceling, result: string(row.Words), at: at(row.FinishedAt),
 			})
 		} else {
 			refused = append(refused, j)

@@ -38,7 +38,7 @@ func openKeystore(ctx context.Context, keys secret.Keyring, st *store.Store, log
 // declares a parameter of that name or owns the key; otherwise it is omitted. Encrypted values, and
 // values whose parameter is marked secret, are hidden in the results.
 func (k *keystore) merge(
-	ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, known *secret.Finder,
+	ctx context.Context, row started, params json.RawMessage, known *secret.Finder,
 ) (json.RawMessage, *secret.Finder, error) {
 	if k == nil || row.Action == nil {
 		return params, known, nil

@@ -25,11 +25,9 @@ func TestLostAnswers(t *testing.T) {
 			row.Worker, row.Status, row.Attempt = &me.ID, status, 1
 		}).ID
 	}
-	start := func(id int64, incarnation uuid.UUID, again bool) []store.StartExecutionsRow {
-		rows, err := st.StartExecutions(testkit.Context(t), store.StartExecutionsParams{
-			Ids: []int64{id}, Attempts: []int32{1}, Worker: &me.ID, Incarnation: incarnation,
-			CancelledResult: beforeStart, Again: again,
-		})
+	start := func(id int64, incarnation uuid.UUID, again bool) []started {
+		s := &starter{store: st, worker: me.ID, incarnation: incarnation}
+		rows, err := s.start(testkit.Context(t), []*job{{id: id, attempt: 1}}, again)
 		require.NoError(t, err)
 		return rows
 	}
@@ -75,15 +73,15 @@ func TestLostAnswers(t *testing.T) {
 			require.True(t, added)
 			batch = append(batch, ending{job: j, status: lifecycle.StatusCompleted, result: `{"succeeded":true}`})
 		}
-		require.NoError(t, f.once(t.Context(), batch, false))
+		require.NoError(t, f.once(t.Context(), &ends{list: batch}))
 		require.Len(t, a.dequeue(), 1)
 		for _, id := range []int64{later, moved} {
 			require.Equal(t, lifecycle.StatusRunning, testkit.StatusOf(t, st, id), "another attempt or worker runs it")
 			testkit.Exec(t, st, "update execution set status = 'completed' where id = $1", id)
 		}
-		require.NoError(t, f.once(t.Context(), batch, false))
+		require.NoError(t, f.once(t.Context(), &ends{list: batch}))
 		require.Empty(t, a.dequeue(), "not won again")
-		require.NoError(t, f.once(t.Context(), batch, true))
+		require.NoError(t, f.once(t.Context(), &ends{list: batch, uncertain: true}))
 		require.Len(t, a.dequeue(), 1,
 			"its first announcement may be lost with the answer; the foreign ends are not announced")
 		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"),

@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker/deliver"
 )
 
@@ -30,7 +29,7 @@ type content struct {
 // the text of the entry point as shell code. The name of a missing file is not shell code. Ad-hoc
 // actions have no file unless their runtime is another one. Errors name what is missing, because the
 // author of the action reads them in the result.
-func (r *runner) find(row store.StartExecutionsRow) (content, error) {
+func (r *runner) find(row started) (content, error) {
 	if row.Entrypoint == nil {
 		return content{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
 	}
@@ -72,7 +71,7 @@ var errLeavesPack = errors.New("it leads out of its pack by a link")
 
 // locate returns the file of an entry point, or why there is none. A relative entry point cannot
 // leave its pack, not even through links.
-func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
+func (r *runner) locate(row started) (string, error) {
 	entrypoint, ref := *row.Entrypoint, text(row.PackRef)
 	switch {
 	case entrypoint == "":
@@ -138,7 +137,7 @@ func shortened(text string) string {
 
 // packDir is the working directory of an action: its pack's, or its file's if that lies elsewhere,
 // or the worker's own.
-func (r *runner) packDir(row store.StartExecutionsRow, c content) string {
+func (r *runner) packDir(row started, c content) string {
 	if filepath.IsAbs(*row.Entrypoint) && c.file != "" {
 		return filepath.Dir(c.file)
 	}
@@ -169,7 +168,7 @@ type program struct {
 // folder for temporary files. It completes the given environment. Untrusted parameters cannot have
 // every name.
 func (r *runner) program(
-	row store.StartExecutionsRow, c content, params []byte, trusted func(string) bool, env []string,
+	row started, c content, params []byte, trusted func(string) bool, env []string,
 ) (p program, err error) {
 	folder, remove, err := r.separation.folder()
 	if err != nil {

@@ -58,7 +58,7 @@ func results() (*runner, *job) {
 	j := &job{
 		begun: make(chan struct{}),
 		id:    1, ctx: context.Background(),
-		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)},
+		row: started{execution{ActionRef: ref, Config: []byte(`{"a":1}`)}, action{Entrypoint: &ref}},
 	}
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j
 }
@@ -73,7 +73,7 @@ func TestALargeResultIsCopiedAsLittleAsPossible(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		end, _ := r.run(j)
-		params := store.FinishExecutionsParams{}
+		params := store.SettleEndsParams{}
 		addEnding(&params, end)
 		runtime.ReadMemStats(&after)
 		end.written()

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/tracing"
 )
 
@@ -29,12 +28,12 @@ type job struct {
 	attempt  int32 // 0 until the start if the dispatch has none
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	delivery *broker.Delivery         // of the dispatch
-	row      store.StartExecutionsRow // after the start
-	traced   tracing.Context          // of its run; zero while tracing is off
-	active   bool                     // started; guarded by the roster's mu
-	begun    chan struct{}            // closed when the action has begun, or will not
-	returned bool                     // nothing ran: the dispatch goes back to its queue; read after begun
+	delivery *broker.Delivery // of the dispatch
+	row      started          // after the start
+	traced   tracing.Context  // of its run; zero while tracing is off
+	active   bool             // started; guarded by the roster's mu
+	begun    chan struct{}    // closed when the action has begun, or will not
+	returned bool             // nothing ran: the dispatch goes back to its queue; read after begun
 }
 
 // begin says that the action has begun, or that it will not. One goroutine at a time calls it.
@@ -141,7 +140,7 @@ func (r *roster) remove(j *job) {
 }
 
 // started marks the job's row as running. It returns false if another job runs it.
-func (r *roster) started(j *job, row store.StartExecutionsRow) bool {
+func (r *roster) started(j *job, row started) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.find(j.id, row.Attempt); other != nil && other != j {

@@ -17,7 +17,6 @@ import (
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/tracing"
 	"github.com/attune-go/attune/core/worker/output"
 	"github.com/attune-go/attune/core/worker/process"
@@ -204,7 +203,7 @@ func causeUnlessDone(ctx context.Context, err error) error {
 
 // trusted reports whether a parameter may have any name: the action declares it, or it is a key of
 // the keystore. The rows are read at the first call.
-func trusted(row store.StartExecutionsRow, given json.RawMessage) func(string) bool {
+func trusted(row started, given json.RawMessage) func(string) bool {
 	var fields map[string]json.RawMessage
 	var declared []string
 	read := sync.OnceFunc(func() {
@@ -312,7 +311,7 @@ func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 }
 
 // timeout is the execution's own, else its action's, else the worker's.
-func timeout(row store.StartExecutionsRow, fallback time.Duration) time.Duration {
+func timeout(row started, fallback time.Duration) time.Duration {
 	var task struct {
 		TimeoutSeconds *float64 `json:"timeout_seconds"`
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/store"
 )
 
 const (
@@ -83,7 +82,7 @@ type launcher struct {
 
 // runtime finds the interpreter of an action, in this order: worker.interpreters, the environment
 // of its pack, the chosen version of its runtime, the runtime's own row, and what this machine has.
-func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string) (launcher, error) {
+func (r *runner) runtime(row started, c content, packDir string) (launcher, error) {
 	name := placement.NormalizeRuntime(text(row.Runtime))
 	if name == "" {
 		name = extensions[strings.ToLower(filepath.Ext(c.file))]
@@ -138,7 +137,7 @@ func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string
 
 // envDir is the environment of a runtime for a pack, whether it exists or not. Each version has its
 // own name.
-func (r *runner) envDir(row store.StartExecutionsRow, config executionConfig, environment, packDir string) string {
+func (r *runner) envDir(row started, config executionConfig, environment, packDir string) string {
 	switch {
 	case config.Environment == (runtimeEnvironment{}):
 		return ""

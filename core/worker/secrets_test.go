@@ -260,7 +260,7 @@ func TestSecretsOfARefusedEndAreNotStored(t *testing.T) {
 	id := b.schedule(t, w, testkit.Action(t, b.store, "probe.lost"), nil)
 	testkit.Exec(t, b.store, "update execution set status = 'abandoned' where id = $1", id)
 	own := w.ID()
-	rows, err := b.store.FinishExecutions(t.Context(), store.FinishExecutionsParams{
+	rows, err := b.store.SettleEnds(t.Context(), store.SettleEndsParams{
 		Worker: &own, Ids: []int64{id}, Attempts: []int32{1}, Statuses: []string{"completed"}, Results: []string{"{}"},
 		SecretOf: []int64{id}, SecretPaths: []string{"/data/x"}, SecretKinds: []string{secret.FromSchema},
 		SecretRefs:   []string{"/x"},

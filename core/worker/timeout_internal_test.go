@@ -8,21 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/lifecycle"
-	"github.com/attune-go/attune/core/store"
 )
 
 func TestTheNarrowestTimeoutWins(t *testing.T) {
 	t.Parallel()
 	const fallback = time.Minute
-	of := func(task string, action int32) store.StartExecutionsRow {
-		return store.StartExecutionsRow{WorkflowTask: []byte(task), TimeoutSeconds: action}
+	of := func(task string, seconds int32) started {
+		return started{execution{WorkflowTask: []byte(task)}, action{TimeoutSeconds: seconds}}
 	}
 	for name, c := range map[string]struct {
-		row  store.StartExecutionsRow
+		row  started
 		want time.Duration
 	}{
-		"the worker's without another":   {store.StartExecutionsRow{}, fallback},
-		"the action's":                   {store.StartExecutionsRow{TimeoutSeconds: 7}, 7 * time.Second},
+		"the worker's without another":   {started{}, fallback},
+		"the action's":                   {started{action: action{TimeoutSeconds: 7}}, 7 * time.Second},
 		"the task's before the action's": {of(`{"timeout_seconds": 2.5}`, 7), 2500 * time.Millisecond},
 		"a longer task's too":            {of(`{"timeout_seconds": 900}`, 7), 15 * time.Minute},
 		"a task without one":             {of(`{"task_name": "a"}`, 7), 7 * time.Second},

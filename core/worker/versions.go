@@ -54,7 +54,7 @@ func (p versionSet) has(runtime string, v runtimeVersion) bool {
 // version is the runtime version that an action runs with: the newest available one that meets its
 // constraint; without a constraint the default, else the newest. Versions that this worker lacks
 // are skipped. Without any the execution_config of the runtime applies.
-func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, ok bool, err error) {
+func (r *runner) version(row started) (chosen runtimeVersion, ok bool, err error) {
 	if len(row.RuntimeVersions) == 0 {
 		return runtimeVersion{}, false, nil
 	}

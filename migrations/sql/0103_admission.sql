@@ -177,8 +177,8 @@ CREATE OR REPLACE TRIGGER attune_note_lost_holder BEFORE DELETE ON execution
     FOR EACH ROW EXECUTE FUNCTION attune_note_lost_holder();
 
 COMMIT AND CHAIN;
--- admission_epoch counts the changes to what the limits of an action depend on, and among them those of policies. A
--- batch reads it under its locks and decides by newer rules if it has changed.
+-- admission_epoch counts the changes to actions, their runtimes and their limits, and among them those of policies. A
+-- batch reads it under its locks and decides by newer rules if it has changed; what else caches actions compares it.
 CREATE TABLE IF NOT EXISTS admission_epoch (
     one      boolean PRIMARY KEY DEFAULT true CHECK (one),
     epoch    bigint NOT NULL DEFAULT 1,
@@ -210,6 +210,8 @@ CREATE OR REPLACE TRIGGER attune_pack_changed AFTER UPDATE OF pack ON action
     FOR EACH ROW WHEN (OLD.pack IS DISTINCT FROM NEW.pack) EXECUTE FUNCTION attune_policies_changed();
 COMMIT AND CHAIN;
 CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE ON runtime
+    FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+CREATE OR REPLACE TRIGGER attune_rules_changed AFTER INSERT OR UPDATE OR DELETE ON runtime_version
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
 
 COMMIT AND CHAIN;
@@ -307,6 +309,7 @@ $$;
 
 -- +goose Down
 -- Foreign keys go first: dropping a table waits for the disk with its locks held.
+DROP TRIGGER IF EXISTS attune_rules_changed ON runtime_version;
 DROP TRIGGER IF EXISTS attune_rules_changed ON runtime;
 COMMIT AND CHAIN;
 DROP TRIGGER IF EXISTS attune_pack_changed ON action;

@@ -183,6 +183,40 @@ WITH released AS (
 )
 SELECT attune_expect((SELECT count(*) FROM released), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'released slots');
 
+-- name: BriefLocks :one
+-- Bounds the waits for locks of the transaction.
+SELECT set_config('lock_timeout', sqlc.arg(lock_timeout)::text, true);
+
+-- name: ReleaseCompleted :one
+-- Releases holders and their workers' capacity like ReleaseSlots and ChangeWorkerLoads, without a read before: only
+-- if all executions completed, hold no slot of a shared limit, are no tasks of workflows and ask nothing, if the
+-- rules have this epoch, and if no queue waits for what they return. The arrays are their actions, and the seconds from
+-- the start to the end and from the request to the start.
+WITH completed AS (
+    SELECT r.id, r.state, e.action_ref, e.created, e.started_at, e.finished_at
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state) r
+    JOIN execution e ON e.id = ANY (ARRAY[r.id])
+    WHERE e.status = 'completed' AND jsonb_typeof(e.workflow_task) IS DISTINCT FROM 'object'
+      AND (e.result IS NULL OR pg_column_size(e.result) >= 1048576 OR attune_inquiry_of(e.result) IS NULL)
+      AND NOT EXISTS (SELECT FROM execution_slot t WHERE t.execution = ANY (ARRAY[r.id]))
+), released AS (
+    DELETE FROM execution_holder h USING completed c
+    WHERE h.execution = ANY (ARRAY[c.id]) AND h.state_id = ANY (ARRAY[c.state])
+    RETURNING h.worker
+), returned AS (
+    UPDATE worker_load l SET assigned = greatest(l.assigned - w.n, 0)
+    FROM (SELECT d.worker, count(*)::int AS n FROM released d GROUP BY d.worker ORDER BY d.worker) w
+    WHERE l.worker = ANY (ARRAY[w.worker])
+)
+SELECT attune_expect(
+           CASE WHEN (SELECT a.epoch FROM admission_epoch a) = sqlc.arg(epoch)::bigint AND NOT EXISTS (SELECT FROM admission_blocked)
+                THEN (SELECT count(*) FROM released) END,
+           cardinality(sqlc.arg(ids)::bigint[])::bigint, 'released executions'),
+       coalesce(array_agg(c.action_ref), '{}')::text[] AS action_refs,
+       coalesce(array_agg(coalesce(extract(epoch FROM c.finished_at - c.started_at), 0)), '{}')::float8[] AS ran,
+       coalesce(array_agg(coalesce(extract(epoch FROM c.started_at - c.created), 0)), '{}')::float8[] AS waited
+FROM completed c;
+
 -- name: TakeScopeSlots :exec
 INSERT INTO execution_slot (execution, scope_id)
 SELECT r.execution, r.scope

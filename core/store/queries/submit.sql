@@ -1,38 +1,15 @@
 -- Requests of users and programs.
 
 -- name: ActionsByRef :many
-SELECT a.id, a.ref, a.param_schema, md5(coalesce(a.param_schema::text, ''))::text AS digest FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.id;
+-- epoch is the version of all actions that the rows belong to.
+SELECT a.id, a.ref, a.param_schema, a.default_execution_permission_set_refs AS permission_sets,
+       coalesce(a.artifact_retention_policy, 'versions')::text AS retention_policy, coalesce(a.artifact_retention_limit, 5)::int AS retention_limit,
+       (SELECT e.epoch FROM admission_epoch e)::bigint AS epoch
+FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.id;
 
 -- name: ActionRefs :many
 -- For a hint about an unknown ref; read only then.
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(page)::int;
-
--- name: InsertRequestedExecutions :many
--- The rows get ascending ids in the order of the arrays. An empty config is stored as NULL, and so
--- is the normal priority, 0. An option is empty, or an object with the fields that a caller of the
--- HTTP API sets.
-INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
-                       artifact_retention_policy, artifact_retention_limit,
-                       worker_selector, worker_tolerations, worker_affinity)
-SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
-       (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
-       CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
-            THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
-            ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
-       o.v -> 'env_vars',
-       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
-                                               a.artifact_retention_policy, 'versions') END,
-       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
-       o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
-FROM (
-    SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(refs)::text[]) AS ref,
-           unnest(sqlc.arg(configs)::text[]) AS config, unnest(sqlc.arg(priorities)::smallint[]) AS priority,
-           unnest(sqlc.arg(options)::text[]) AS option, generate_subscripts(sqlc.arg(actions)::bigint[], 1) AS place
-) r
-CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
-LEFT JOIN action a ON a.id = r.action
-ORDER BY r.place -- a join alone gives the rows in any order
-RETURNING id, created;
 
 -- name: OutboxRowExists :one
 -- False as soon as the broker has confirmed every message of the row.
@@ -40,60 +17,41 @@ SELECT EXISTS (SELECT 1 FROM outbox o WHERE o.id = sqlc.arg(id));
 
 -- name: RequestExecutions :many
 -- Inserts executions and the outbox row with their requests in one statement, if the actions are
--- unchanged since the caller read them. Otherwise it inserts and returns nothing. The body of a
--- message is its parts with the row's time and its id between them. The rows get ascending ids in
--- the order of the arrays. With tell, the engines are notified of the outbox row.
-WITH asked AS MATERIALIZED (
-    SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(refs)::text[]) AS ref, unnest(sqlc.arg(schemas)::text[]) AS digest,
-           unnest(sqlc.arg(configs)::text[]) AS config, unnest(sqlc.arg(priorities)::smallint[]) AS priority,
-           unnest(sqlc.arg(options)::text[]) AS option, generate_subscripts(sqlc.arg(actions)::bigint[], 1) AS place
-), known AS MATERIALIZED (
-    SELECT a.id, a.ref, md5(coalesce(a.param_schema::text, '')) AS digest,
-           a.default_execution_permission_set_refs, a.artifact_retention_policy, a.artifact_retention_limit
-    FROM action a WHERE a.id = ANY (sqlc.arg(actions)::bigint[])
-), made AS (
+-- unchanged since the caller read them. Otherwise it inserts and returns nothing. Empty texts and
+-- zeros are stored as NULL. The body of a message is its parts with the row's time and its id
+-- between them. The rows get ascending ids in the order of the arrays. With tell, the engines are
+-- notified of the outbox row. published are rows that the caller's relay has published.
+WITH made AS (
     INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
                            artifact_retention_policy, artifact_retention_limit,
                            worker_selector, worker_tolerations, worker_affinity)
     SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
-           (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
-           CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
-                THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
-                ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
-           o.v -> 'env_vars',
-           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
-                                                   a.artifact_retention_policy, 'versions') END,
-           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
-           o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
-    FROM asked r
-    CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
-    JOIN known a ON a.id = r.action AND a.ref = r.ref AND a.digest = r.digest
-    WHERE NOT EXISTS (SELECT FROM asked n WHERE NOT EXISTS (
-        SELECT FROM known k WHERE k.id = n.action AND k.ref = n.ref AND k.digest = n.digest))
-    ORDER BY r.place -- a join alone gives the rows in any order
+           (SELECT i.id FROM identity i WHERE i.id = r.executor), nullif(r.parent, 0), r.permission_sets::text[],
+           nullif(r.env_vars, '')::jsonb, nullif(r.retention_policy, '')::artifact_retention_enum, nullif(r.retention_limit, 0),
+           nullif(r.selector, '')::jsonb, nullif(r.tolerations, '')::jsonb, nullif(r.affinity, '')::jsonb
+    FROM (SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(refs)::text[]) AS ref,
+                 unnest(sqlc.arg(configs)::text[]) AS config, unnest(sqlc.arg(priorities)::smallint[]) AS priority,
+                 unnest(sqlc.arg(executors)::bigint[]) AS executor, unnest(sqlc.arg(parents)::bigint[]) AS parent,
+                 unnest(sqlc.arg(permission_sets)::text[]) AS permission_sets, unnest(sqlc.arg(env_vars)::text[]) AS env_vars,
+                 unnest(sqlc.arg(retention_policies)::text[]) AS retention_policy, unnest(sqlc.arg(retention_limits)::int[]) AS retention_limit,
+                 unnest(sqlc.arg(selectors)::text[]) AS selector, unnest(sqlc.arg(tolerations)::text[]) AS tolerations,
+                 unnest(sqlc.arg(affinities)::text[]) AS affinity
+          LIMIT cardinality(sqlc.arg(actions)::bigint[])) r -- a limit, so that the planner keeps one plan for any number
+    WHERE (SELECT e.epoch FROM admission_epoch e) = sqlc.arg(epoch)::bigint
     RETURNING id, created
-), numbered AS (
-    SELECT m.id, m.created, row_number() OVER (ORDER BY m.id) AS place FROM made m
 ), gone AS (
     DELETE FROM outbox x WHERE x.id = ANY (sqlc.arg(published)::bigint[])
 ), sent AS (
-    INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
-    SELECT sqlc.arg(message_ids)::text[], array_agg(sqlc.arg(exchange)::text), array_agg(sqlc.arg(routing_key)::text),
-           array_agg(sqlc.arg(message_type)::text),
-           array_agg(convert_to(b.head || to_char(n.created AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || b.middle || n.id || b.tail, 'UTF8')
-                     ORDER BY n.place),
-           array_agg(''::text)
-    FROM numbered n
-    JOIN (SELECT unnest(sqlc.arg(heads)::text[]) AS head, unnest(sqlc.arg(middles)::text[]) AS middle, unnest(sqlc.arg(tails)::text[]) AS tail,
-                 generate_subscripts(sqlc.arg(heads)::text[], 1) AS place) b ON b.place = n.place
-    HAVING count(*) > 0
-    RETURNING id
+    INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, traces, bodies)
+    SELECT sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[], sqlc.arg(message_types)::text[],
+           sqlc.arg(traces)::text[],
+           ARRAY(SELECT convert_to((sqlc.arg(heads)::text[])[n.place] || to_char(n.created AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                                   || (sqlc.arg(middles)::text[])[n.place] || n.id || (sqlc.arg(tails)::text[])[n.place], 'UTF8')
+                 FROM (SELECT m.id, m.created, row_number() OVER () AS place FROM made m) n)
+    WHERE EXISTS (SELECT FROM made)
+    RETURNING id, coalesce(CASE WHEN sqlc.arg(tell)::bool THEN pg_notify('attune_outbox', current_schema() || ' ' || id)::text END, '')::text AS told
 )
-SELECT n.id, n.created, s.id AS outbox_id,
-       coalesce(CASE WHEN sqlc.arg(tell)::bool AND n.place = 1
-                     THEN pg_notify('attune_outbox', current_schema() || ' ' || s.id)::text END, '')::text AS told
-FROM numbered n CROSS JOIN sent s
-ORDER BY n.place;
+SELECT m.id, m.created, s.id AS outbox_id, s.told FROM made m CROSS JOIN sent s;
 
 -- name: RequestOfKey :one
 -- What a client has created with its key within a day.

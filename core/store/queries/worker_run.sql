@@ -95,13 +95,26 @@ RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result;
 
 -- name: StartExecutions :many
 -- Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
--- without an attempt), and ends executions that were cancelled before. It returns no others
--- (invariant S2). With again, it also returns running rows: only for a retry after this
--- process lost the answer to the same statement.
-WITH wanted AS (
-    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt
-), locked AS (
-    SELECT e.id, e.status, e.started_at, e.finished_at, e.result FROM execution e JOIN wanted w ON w.id = e.id
+-- without an attempt). It returns no others (invariant S2). The ids ascend. epoch is the version of
+-- the actions.
+UPDATE execution e SET status = 'running', started_at = now()
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt) w
+WHERE e.id = ANY (ARRAY[w.id]) AND e.worker = sqlc.arg(worker) AND (w.attempt = 0 OR e.attempt = w.attempt) AND e.status = 'scheduled'
+  AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
+RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.executor, e.workflow_task, e.finished_at, e.permission_set_refs,
+    coalesce((SELECT p.action_ref FROM execution p WHERE e.workflow_task IS NOT NULL AND p.id = e.parent), '')::text AS parent_ref,
+    coalesce((SELECT f.rule_ref FROM enforcement f WHERE f.id = e.enforcement), '')::text AS rule_ref,
+    coalesce((SELECT f.trigger_ref FROM enforcement f WHERE f.id = e.enforcement), '')::text AS trigger_ref,
+    NULL::jsonb AS words, (SELECT a.epoch FROM admission_epoch a)::bigint AS epoch;
+
+-- name: SettleStarts :many
+-- Ends executions that StartExecutions did not start because they were cancelled before, and returns
+-- them. words is the result of one. With again, it also returns running rows: only for a retry after
+-- this process lost the answer to StartExecutions.
+WITH locked AS (
+    SELECT e.id, e.status, e.started_at, e.finished_at, e.result
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt) w
+    JOIN execution e ON e.id = ANY (ARRAY[w.id])
     WHERE e.worker = sqlc.arg(worker) AND (w.attempt = 0 OR e.attempt = w.attempt)
       AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
     ORDER BY e.id
@@ -109,41 +122,42 @@ WITH wanted AS (
 ), moved AS (
     UPDATE execution e SET
         status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
-        started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
         result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || sqlc.arg(cancelled_result)::jsonb ELSE e.result END
     FROM locked l
     WHERE e.id = l.id AND e.worker = sqlc.arg(worker)
-      AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
-           OR (e.status IN ('running', 'canceling') AND sqlc.arg(again)::boolean))
-    RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-              e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
-), ended AS (
-    -- Cancelled outright while its dispatch was under way. Not every program that cancels
-    -- announces that end; it is announced as the row says.
-    SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, l.finished_at, l.result, e.parent, e.permission_set_refs
-    FROM execution e JOIN locked l ON l.id = e.id
-    WHERE l.status = 'cancelled' AND l.started_at IS NULL
+      AND (e.status = 'canceling' AND e.started_at IS NULL OR e.status IN ('running', 'canceling') AND sqlc.arg(again)::boolean)
+    RETURNING e.id, e.status, e.finished_at, e.result
 ), taken AS (
-    SELECT * FROM moved UNION ALL SELECT * FROM ended
+    SELECT * FROM moved
+    UNION ALL
+    -- Cancelled outright while its dispatch was under way. Not every program that cancels announces
+    -- that end; it is announced as the row says.
+    SELECT l.id, l.status, l.finished_at, l.result FROM locked l WHERE l.status = 'cancelled' AND l.started_at IS NULL
 )
-SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
-       t.permission_set_refs,
-       coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
-       a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
+SELECT t.id, e.attempt, t.status, e.action, e.action_ref, e.config, e.executor, e.workflow_task, t.finished_at, e.permission_set_refs,
+       coalesce((SELECT p.action_ref FROM execution p WHERE e.workflow_task IS NOT NULL AND p.id = e.parent), '')::text AS parent_ref,
+       coalesce(f.rule_ref, '')::text AS rule_ref, coalesce(f.trigger_ref, '')::text AS trigger_ref,
+       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS words,
+       (SELECT a.epoch FROM admission_epoch a)::bigint AS epoch
+FROM taken t
+JOIN execution e ON e.id = t.id
+LEFT JOIN enforcement f ON f.id = e.enforcement
+ORDER BY t.id;
+
+-- name: ReadRunnableActions :many
+-- What a worker needs of actions to run their executions, and the version of the actions.
+SELECT i.id AS action_id, a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format,
        coalesce(CASE WHEN a.timeout_seconds IS NOT NULL AND attune_honours(sqlc.arg(action_timeouts)::text) THEN a.timeout_seconds END, 0)::int
            AS timeout_seconds,
        a.runtime_version_constraint, r.name AS runtime, r.execution_config,
        (SELECT jsonb_agg(jsonb_build_object(
                    'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
-        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions, f.rule_ref, f.trigger_ref,
-       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
-FROM taken t
-LEFT JOIN action a ON a.id = t.action
-LEFT JOIN runtime r ON r.id = a.runtime
-LEFT JOIN enforcement f ON f.id = t.enforcement
-ORDER BY t.id;
+        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions,
+       (SELECT e.epoch FROM admission_epoch e)::bigint AS read_epoch
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[])::bigint AS id) i
+LEFT JOIN action a ON a.id = i.id
+LEFT JOIN runtime r ON r.id = a.runtime;
 
 -- name: ReturnExecution :many
 -- Gives back an execution of which nothing ran, because the worker could not start a process. One
@@ -181,7 +195,17 @@ ORDER BY CASE k.owner_type WHEN 'system' THEN 0 WHEN 'pack' THEN 1 ELSE 2 END, k
 SELECT (to_regclass('key') IS NOT NULL)::bool AS has;
 
 -- name: FinishExecutions :many
--- Ends executions that this worker still runs in this attempt, and returns no others. Encrypted
+-- Ends executions that this worker still runs in this attempt, and returns no others. The ids
+-- ascend. Those with secrets in their results, and those that are being cancelled or were, are for
+-- SettleEnds.
+UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt,
+             unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::text[]) AS result) w
+WHERE e.id = ANY (ARRAY[w.id]) AND e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status = 'running'
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, 'running'::execution_status_enum AS previous, NULL::jsonb AS words;
+
+-- name: SettleEnds :many
+-- Like FinishExecutions, for any end of an execution that may be about to be cancelled. Encrypted
 -- secrets of results are stored apart; row i of their arrays is one, and secrets of other
 -- executions are not stored. The result of a cancelled execution includes the author and the
 -- reason, and is returned.

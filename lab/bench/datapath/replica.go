@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/scheduler"
 )
 
@@ -208,9 +209,11 @@ func (l *lane) runBatch(ctx context.Context, ended, requested []note, queues []i
 			fill.Spare = append(fill.Spare, queue)
 		}
 	}
-	var reports []scheduler.Report // like those of workers they name the action
+	var reports []scheduler.Report // like those of workers they name the action and the end
 	for _, n := range unique(ended) {
-		reports = append(reports, scheduler.Report{Execution: n.execution, ActionRef: n.actionRef})
+		reports = append(reports, scheduler.Report{
+			Execution: n.execution, ActionRef: n.actionRef, Said: lifecycle.StatusCompleted,
+		})
 	}
 	var ids []int64
 	hints := map[int64]scheduler.Hint{}

@@ -117,7 +117,7 @@ var errNotMine = errors.New("a dispatched execution does not belong to the worke
 
 func (w *worker) start(ctx context.Context, jobs []job) error {
 	params := store.StartExecutionsParams{
-		Worker: &w.id, Incarnation: w.incarnation, CancelledResult: []byte(`{}`),
+		Worker: &w.id, Incarnation: w.incarnation,
 		Ids: make([]int64, len(jobs)), Attempts: make([]int32, len(jobs)),
 	}
 	refs := make(map[int64]string, len(jobs))
