@@ -76,7 +76,8 @@ func noWorker(which string) error {
 func workersPage(w *page, all workersView) {
 	table(w, "", all.views, "ID, WORKER, HEALTH, HEARTBEAT, SLOTS, QUEUE, RUNTIMES, NOTE", func(v *workerView) []any {
 		return []any{
-			v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), dash(v.Note(v.seen)),
+			v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")),
+			dash(v.Note(v.seen)),
 		}
 	})
 	if all.More {

@@ -155,7 +155,8 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 	policies := make([]Policy, len(found))
 	for i, p := range found {
 		policies[i] = Policy{
-			Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: Definition(p.Definition),
+			Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority,
+			Definition: Definition(p.Definition),
 		}
 	}
 	return policies, err
@@ -189,7 +190,8 @@ func (m *Management) DeletePolicy(ctx context.Context, name string) error {
 func (m *Management) PutPolicy(ctx context.Context, p Policy) error {
 	_, err := through(ctx, m, "put policy "+p.Name, func(c *rabbithole.Client) (*http.Response, error) {
 		return c.PutPolicy(m.vhost, p.Name, rabbithole.Policy{
-			Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: rabbithole.PolicyDefinition(p.Definition),
+			Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority,
+			Definition: rabbithole.PolicyDefinition(p.Definition),
 		})
 	})
 	return err
@@ -241,9 +243,10 @@ func (m *Management) Wiring(ctx context.Context) (*Wiring, error) {
 
 // QueueBindings lists the routes into a queue, without the implicit one of its own name.
 func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding, error) {
-	return m.bindings(ctx, "list bindings of queue "+name, func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
-		return c.ListQueueBindings(m.vhost, name)
-	})
+	return m.bindings(ctx, "list bindings of queue "+name,
+		func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
+			return c.ListQueueBindings(m.vhost, name)
+		})
 }
 
 // bindings reads bindings without the implicit ones.

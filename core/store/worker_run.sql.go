@@ -136,8 +136,8 @@ type FinishExecutionsRow struct {
 }
 
 // Ends executions that this worker still runs in this attempt, and returns no others. The ids
-// ascend. Those with secrets in their results, and those that are being cancelled or were, are for
-// SettleEnds.
+// ascend. SettleEnds is for executions with secrets in their results, and for executions that are
+// being cancelled or were.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
 		arg.Worker,

@@ -327,7 +327,8 @@ func (s *Submitter) actions(ctx context.Context, requests []Request) (map[string
 	for _, row := range rows {
 		actions[row.Ref] = Action{
 			ID: row.ID, Ref: row.Ref, ParamSchema: row.ParamSchema, epoch: row.Epoch,
-			permissionSets: row.PermissionSets, retentionPolicy: row.RetentionPolicy, retentionLimit: row.RetentionLimit,
+			permissionSets: row.PermissionSets, retentionPolicy: row.RetentionPolicy,
+			retentionLimit: row.RetentionLimit,
 		}
 	}
 	for _, ref := range refs {

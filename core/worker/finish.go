@@ -139,16 +139,17 @@ func (f *finisher) forget(batch []ending) {
 	}
 }
 
-// end ends executions that still run. Most ends are one plain statement; another one is for those with
-// secrets in their results and those that are about to be cancelled. With an error, rows are the ends that
-// are written nevertheless.
+// end ends executions that still run, most of them by one plain statement. Another one is for executions with secrets
+// in their results, and for executions that are about to be cancelled. With an error, rows are the ends that are
+// written nevertheless.
 func (f *finisher) end(ctx context.Context, batch []ending) (rows []store.SettleEndsRow, err error) {
 	batch = slices.SortedFunc(slices.Values(batch), func(a, b ending) int { return cmp.Compare(a.job.id, b.job.id) })
 	params := store.FinishExecutionsParams{Worker: &f.worker}
 	for _, e := range batch {
 		if e.status != lifecycle.StatusCancelled && len(e.secrets) == 0 {
 			params.Ids, params.Attempts = append(params.Ids, e.job.id), append(params.Attempts, e.job.attempt)
-			params.Statuses, params.Results = append(params.Statuses, string(e.status)), append(params.Results, e.result)
+			params.Statuses = append(params.Statuses, string(e.status))
+			params.Results = append(params.Results, e.result)
 		}
 	}
 	if len(params.Ids) > 0 {

@@ -39,8 +39,8 @@ type starter struct {
 // maxActions bounds the cached actions.
 const maxActions = 1000
 
-// start starts the executions of the jobs whose dispatch is still valid, and returns them with those that
-// were cancelled before. With again, it also returns what an earlier call whose answer was lost has started.
+// start starts the executions of the jobs whose dispatch is still valid, and returns them and the executions that were
+// cancelled before. With again, it also returns what an earlier call whose answer was lost has started.
 func (s *starter) start(ctx context.Context, jobs []*job, again bool) ([]started, error) {
 	jobs = slices.SortedFunc(slices.Values(jobs), func(a, b *job) int { return cmp.Compare(a.id, b.id) })
 	params := store.StartExecutionsParams{Worker: &s.worker, Incarnation: s.incarnation}

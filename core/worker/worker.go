@@ -280,7 +280,8 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 		member: l.member, roster: l.roster, runner: runner, finisher: l.finisher, announcer: l.announcer,
 		life: l.execCtx, unable: l.ability.lost,
 		starter: &starter{
-			store: l.member.store, worker: l.member.id, incarnation: l.member.incarnation, actionTimeouts: w.cfg.ActionTimeouts,
+			store: l.member.store, worker: l.member.id, incarnation: l.member.incarnation,
+			actionTimeouts: w.cfg.ActionTimeouts,
 		},
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, func(ctx context.Context) error {

@@ -196,8 +196,8 @@ SELECT (to_regclass('key') IS NOT NULL)::bool AS has;
 
 -- name: FinishExecutions :many
 -- Ends executions that this worker still runs in this attempt, and returns no others. The ids
--- ascend. Those with secrets in their results, and those that are being cancelled or were, are for
--- SettleEnds.
+-- ascend. SettleEnds is for executions with secrets in their results, and for executions that are
+-- being cancelled or were.
 UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt,
              unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::text[]) AS result) w
