@@ -175,7 +175,6 @@ $$;
 -- +goose StatementEnd
 CREATE OR REPLACE TRIGGER attune_note_lost_holder BEFORE DELETE ON execution
     FOR EACH ROW EXECUTE FUNCTION attune_note_lost_holder();
-
 COMMIT AND CHAIN;
 -- admission_epoch counts the changes to actions, their runtimes and their limits, and among them those of policies. A
 -- batch reads it under its locks and decides by newer rules if it has changed; what else caches actions compares it.
@@ -213,7 +212,6 @@ CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE ON runtime
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
 CREATE OR REPLACE TRIGGER attune_rules_changed AFTER INSERT OR UPDATE OR DELETE ON runtime_version
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
-
 COMMIT AND CHAIN;
 -- attune_blocked returns the queues to try in a batch besides its own: of each kind of worker the oldest; of each
 -- shared limit with room the oldest, as many as there is room for and a few more, in case some of them wait for
