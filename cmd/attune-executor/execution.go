@@ -77,7 +77,7 @@ func executionsPage(w *page, list *monitor.Executions) {
 	const titles = "ID, ACTION, STATUS, WORKER, TRY, AGE, TOOK, REASON"
 	table(w, "", list.List, titles, func(e *monitor.Execution) []any {
 		return []any{
-			e.ID, e.ActionRef, e.Status, monitor.WorkerName(e.WorkerID, e.WorkerName), e.Try(),
+			e.ID, e.ActionRef, e.Status, monitor.WorkerName(e.WorkerID, e.WorkerName), e.RetryCount + 1,
 			short(list.At.Sub(e.Created)), spanText(e.StartedAt, e.FinishedAt), e.Why(),
 		}
 	})

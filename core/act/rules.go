@@ -85,16 +85,7 @@ func (o *Operator) planRule(ctx context.Context, request Request, plan *Plan) er
 		return nil
 	}
 	rule, err := triage.Read(ctx, o.triage, "plan an act on a rule",
-		func(ctx context.Context, tx *store.Tx) (*store.ViewRulesRow, error) {
-			rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Ref: ref, Page: 1})
-			if err == nil && len(rows) == 0 {
-				err = monitor.ErrNotFound
-			}
-			if err != nil {
-				return nil, err
-			}
-			return &rows[0], nil
-		})
+		func(ctx context.Context, tx *store.Tx) (*monitor.Rule, error) { return monitor.ReadRule(ctx, tx, ref) })
 	if err != nil {
 		return err
 	}

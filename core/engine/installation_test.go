@@ -154,7 +154,7 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 	testkit.Exec(t, a.store, `ALTER TABLE execution DROP COLUMN worker_affinity`)
 	a.emit(t, 15)
 	a.events += 15
-	a.held(t, "worker_affinity", "does not exist", "SQLSTATE 42703",
+	a.held(t, "worker_affinity", "SQLSTATE 42703",
 		"run the version of attune-executor that fits the schema")
 
 	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: a.store}), nil, nil)

@@ -191,6 +191,18 @@ type ruleRow struct {
 	HasAction, HasTrigger, TriggerEnabled bool
 }
 
+// ReadRule reads one rule without its firings; ErrNotFound if there is none.
+func ReadRule(ctx context.Context, tx *store.Tx, ref string) (*Rule, error) {
+	rows, err := readRules(ctx, tx, 0, "", "", ref, 1)
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rows[0].Rule, nil
+}
+
 // readRules reads a page of rules behind a ref, of one trigger or one rule if named, with their newest firings.
 func readRules(
 	ctx context.Context, tx *store.Tx, recent int, after, trigger, ref string, page int,

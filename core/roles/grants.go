@@ -88,6 +88,7 @@ var grants = []grant{
 		to: operator, may: "UPDATE", on: "admission_scope",
 		columns: "max_concurrent active_count policy policy_ref window_seconds burst next_at period_start used",
 	},
+	{to: worker, may: "SELECT", on: "admission_epoch"},
 	{to: worker, may: "SELECT", on: "attune_schema_origin", columns: "origin"},
 	{to: operator, may: "UPDATE", on: "dead_letter", columns: "fingerprint decision decided_at decided_by evidence"},
 	{

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/lifecycle"
 	"github.com/attune-go/attune/core/store"
 )
@@ -73,8 +72,7 @@ func (s *Scheduler) releaseAtOnce(ctx context.Context, steps []Step) (result Res
 		p.Exec(store.BriefLocks, admission.BriefLockTimeout)
 		admission.ReleaseOpen(p, queues, actions, s.cfg.WithoutStats)
 		released = store.Many[store.ReleaseCompletedRow](p, store.ReleaseCompleted, rules.epoch, ids, states)
-		crashpoint.Reach("batch:before-commit")
-		if err := p.Commit(ctx); err != nil {
+		if err := commit(ctx, p); err != nil {
 			return fmt.Errorf("release %d executions: %w", n, err)
 		}
 		return nil
@@ -86,7 +84,6 @@ func (s *Scheduler) releaseAtOnce(ctx context.Context, steps []Step) (result Res
 	case err != nil:
 		return result, false, err
 	}
-	crashpoint.Reach("batch:committed")
 	for _, row := range released.Rows() {
 		for i, ref := range row.ActionRefs {
 			s.metrics.ran(ref, seconds(row.Ran[i]), seconds(row.Waited[i]))

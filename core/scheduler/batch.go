@@ -285,14 +285,23 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	if len(b.messages) > 0 {
 		row = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
 	}
-	crashpoint.Reach("batch:before-commit")
-	if err := p.Commit(ctx); err != nil {
+	if err := commit(ctx, p); err != nil {
 		return 0, fmt.Errorf("write a batch of %d executions: %w", len(b.plan.ids), err)
 	}
 	if row == nil {
 		return 0, nil
 	}
 	return row.ID(), nil
+}
+
+// commit commits the statements of a batch.
+func commit(ctx context.Context, p *store.Pipeline) error {
+	crashpoint.Reach("batch:before-commit")
+	err := p.Commit(ctx)
+	if err == nil {
+		crashpoint.Reach("batch:committed")
+	}
+	return err
 }
 
 func (b *Batch) writeEndings(p *store.Pipeline) {

@@ -292,7 +292,6 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	crashpoint.Reach("batch:committed")
 	if row != 0 {
 		s.relay.Published(row, batch.messages)
 	}

@@ -82,13 +82,14 @@ ALTER TABLE action ADD COLUMN IF NOT EXISTS scheduled_timeout_seconds integer;
 -- attune_placement has the fields of an action that restrict its workers, attune_own_placement those of an execution's
 -- own, NULL if it has none. Only statements that write rows name their columns.
 CREATE OR REPLACE FUNCTION attune_placement(a action) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT jsonb_build_object('runtime_version', coalesce(a.runtime_version_constraint, ''), 'required_worker_runtimes',
-        a.required_worker_runtimes, 'worker_selector', a.worker_selector, 'worker_tolerations', a.worker_tolerations,
-        'worker_affinity', a.worker_affinity)
+    SELECT jsonb_build_object('runtime_version', coalesce((a).runtime_version_constraint, ''),
+        'required_worker_runtimes', (a).required_worker_runtimes, 'worker_selector', (a).worker_selector,
+        'worker_tolerations', (a).worker_tolerations, 'worker_affinity', (a).worker_affinity)
 $$;
 CREATE OR REPLACE FUNCTION attune_own_placement(e execution) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN num_nonnulls(e.worker_selector, e.worker_tolerations, e.worker_affinity) > 0 THEN jsonb_build_object(
-        'worker_selector', e.worker_selector, 'worker_tolerations', e.worker_tolerations, 'worker_affinity', e.worker_affinity) END
+    SELECT CASE WHEN num_nonnulls((e).worker_selector, (e).worker_tolerations, (e).worker_affinity) > 0 THEN
+        jsonb_build_object('worker_selector', (e).worker_selector, 'worker_tolerations', (e).worker_tolerations,
+        'worker_affinity', (e).worker_affinity) END
 $$;
 
 COMMIT AND CHAIN;

@@ -2,16 +2,13 @@
 -- rows come from the partial index, and counting stops at a bound. Nothing locks.
 
 -- name: MonitorSchema :one
--- The features of the schema: ours is true if it has all tables of the engine, history if it keeps the history of
+-- The features of the schema: ours is true if it is migrated for the engine, history if it keeps the history of
 -- executions, work_queues if it has the published tables of work queues.
 SELECT now()::timestamptz AS at,
        (EXISTS (SELECT FROM pg_catalog.pg_attribute att
                 WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)
-        AND NOT EXISTS (
-            SELECT FROM unnest(ARRAY['activity_minute', 'admission_blocked', 'admission_scope', 'alert', 'attune_schema_origin',
-                'dead_letter', 'engine_replica', 'event_matched', 'execution_holder', 'execution_retry', 'inquiry_fault',
-                'lost_work', 'operator_audit', 'outbox', 'worker_load', 'worker_probe', 'workflow_log']) AS r (name)
-            WHERE to_regclass(r.name) IS NULL))::boolean AS ours,
+        AND to_regclass('attune_schema_origin') IS NOT NULL AND to_regclass('engine_replica') IS NOT NULL
+        AND to_regclass('dead_letter') IS NOT NULL AND to_regclass('operator_audit') IS NOT NULL)::boolean AS ours,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
