@@ -57,7 +57,8 @@ func (t *Triage) Requeue(ctx context.Context, id int64, anyway bool, reason stri
 	if err != nil {
 		return nil, err
 	}
-	if !anyway && (row.Decision == deadletter.Waiting || row.Decision == deadletter.Failed || row.Decision == deadletter.Stale) {
+	open := []string{deadletter.Waiting, deadletter.Failed, deadletter.Stale}
+	if !anyway && slices.Contains(open, row.Decision) {
 		why := deadletter.LoopText(row.Deaths)
 		if _, toWorker := message.WorkerOfKey(row.RoutingKey); why == "" && !toWorker && row.Exchange != "" {
 			why = t.refuses(ctx, row.Exchange, row.RoutingKey)

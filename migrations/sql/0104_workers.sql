@@ -76,7 +76,6 @@ CREATE TABLE IF NOT EXISTS worker_probe (
     replica       uuid,
     details       jsonb NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 50);
-
 COMMIT AND CHAIN;
 ALTER TABLE action ADD COLUMN IF NOT EXISTS scheduled_timeout_seconds integer;
 -- attune_placement has the fields of an action that restrict its workers, attune_own_placement those of an execution's
