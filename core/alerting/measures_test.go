@@ -135,7 +135,7 @@ func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
 // TestMeasuresOfAPublishedSchema measures an installation without our tables.
 func TestMeasuresOfAPublishedSchema(t *testing.T) {
 	st := testkit.Store(t)
-	testkit.Exec(t, st, `drop table alert, lost_work`)
+	testkit.Exec(t, st, `drop table alert, lost_work, engine_replica`)
 	all, err := watching(monitor.Config{}, monitor.Deps{Store: st}).Measure(t.Context())
 	require.NoError(t, err)
 	require.True(t, all.Known("head_wait"))
