@@ -149,7 +149,7 @@ WITH made AS (
     WHERE (SELECT e.epoch FROM admission_epoch e) = $14::bigint
     RETURNING id, created
 ), gone AS (
-    DELETE FROM outbox x WHERE x.id = ANY ($15::bigint[])
+    DELETE FROM outbox x WHERE x.id = ANY (ARRAY(SELECT unnest($15::bigint[])))
 ), sent AS (
     INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, traces, bodies)
     SELECT $16::text[], $17::text[], $18::text[], $19::text[],

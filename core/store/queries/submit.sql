@@ -40,7 +40,7 @@ WITH made AS (
     WHERE (SELECT e.epoch FROM admission_epoch e) = sqlc.arg(epoch)::bigint
     RETURNING id, created
 ), gone AS (
-    DELETE FROM outbox x WHERE x.id = ANY (sqlc.arg(published)::bigint[])
+    DELETE FROM outbox x WHERE x.id = ANY (ARRAY(SELECT unnest(sqlc.arg(published)::bigint[])))
 ), sent AS (
     INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, traces, bodies)
     SELECT sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[], sqlc.arg(message_types)::text[],
