@@ -142,7 +142,7 @@ func TestEveryActionHasATestByKeys(t *testing.T) {
 			require.Contains(t, many, names[string(item.Kind)], "%s of marked rows is in no test by keys", item.Kind)
 		}
 	}
-	reached[string(act.PutBackExecutions)] = true // only by the key of the undo
+	reached[string(act.PutBackExecutions)] = true                                  // only by the key of the undo
 	reached[string(act.EnableRule)], reached[string(act.DisableRule)] = true, true // no list has rows of rules
 	for kind := range names {
 		require.True(t, reached[kind], "%s is in no menu that this test knows", kind)
