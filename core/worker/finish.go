@@ -161,14 +161,18 @@ func (f *finisher) end(ctx context.Context, batch []ending) (rows []store.Settle
 			rows = append(rows, store.SettleEndsRow(row))
 		}
 	}
+	if len(rows) == len(batch) {
+		return rows, nil
+	}
+	ended := make(map[int64]bool, len(rows))
+	for _, row := range rows {
+		ended[row.ID] = true
+	}
 	left := store.SettleEndsParams{Worker: &f.worker}
 	for _, e := range batch {
-		if !slices.ContainsFunc(rows, func(row store.SettleEndsRow) bool { return row.ID == e.job.id }) {
+		if !ended[e.job.id] {
 			addEnding(&left, e)
 		}
-	}
-	if len(left.Ids) == 0 {
-		return rows, nil
 	}
 	settled, err := f.store.SettleEnds(ctx, left)
 	return append(rows, settled...), err

@@ -8,7 +8,7 @@
 CREATE OR REPLACE FUNCTION finished_status(e execution) RETURNS execution_status_enum
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN attune_terminal(e.status) THEN e.status END;
--- Building an index blocks no writer, so it may wait for long transactions. The expressions are those that
+-- Building an index blocks no writer, so it may wait for long transactions. Each expression is what
 -- finished_status(execution) expands to.
 SELECT set_config('lock_timeout', coalesce(current_setting('attune.wait_timeout', true), '0'), false);
 CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_live
